@@ -10,7 +10,7 @@ else is in doubt. Each kind of finding lists the evidence that could (``FindingK
 
 A violation that needs a damaged part is a note, and the promise is unknown. If a rule fails on some records, its
 findings in other records still count. "Valid" needs more: every part that could hide a violation must be whole (see
-``needs``).
+``requirements``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fencepost.model.findings import FINDINGS, NeededEvidence
 _ALL = NeededEvidence(frozenset(PARTS))
 
 
-def doubt(
+def missing_evidence(
     anomaly: Anomaly, damage: Iterable[Damage], black_box: bool = False, by_effect: bool = False
 ) -> Damage | None:
     """The damage that could hide a harmless explanation of the anomaly; None: it is certain."""

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, Gone, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, MemberRemoval, Step, Window
 from fencepost.model.settings import DEFAULT_MS, SESSION
 
 SETTLING_NS = 5 * NS  # for heartbeats, finding the coordinator and rejoining
@@ -81,7 +81,7 @@ def _time_of(tables: Tables, step: Step, incarnation: str) -> Window:
     return _own_time(tables, step, lambda s: incarnation in s.members or (not s.members and s.begun_ns > over_ns))
 
 
-def _gone(tables: Tables, step: Step, incarnation: str) -> list[Gone]:
+def _gone(tables: Tables, step: Step, incarnation: str) -> list[MemberRemoval]:
     window = _time_of(tables, step, incarnation)
     gone = tables.gone_by_incarnation.get(incarnation, ())
     return [g for g in gone if _inside(window, g.at_ns, g.uncertainty_ns)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from fencepost.checkers import certainty
 from fencepost.checkers.expectations import reached
-from fencepost.checkers.sentences import EXAMPLES_MAX
+from fencepost.checkers.explanations import EXAMPLES_MAX
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Damage, Step
 from fencepost.history import HARNESS

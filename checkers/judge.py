@@ -14,19 +14,19 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers import certainty, faults, measures
-from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.needs import Needs, needs_of
-from fencepost.checkers.sentences import EXAMPLES_MAX, example
+from fencepost.checkers import certainty, faults, metrics
+from fencepost.checkers.counts import Bounds, JudgedCounts
+from fencepost.checkers.explanations import EXAMPLES_MAX, example
+from fencepost.checkers.requirements import Requirement, requirement_of
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.answers import judged_as
 from fencepost.checkers.tables.rows import NS, Damage
-from fencepost.checkers.unjudged import told, unjudged
+from fencepost.checkers.unobservable import explanation, unobservable
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict, serialization
 
-Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
+Detector = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], JudgedCounts]]
 
 _LOG = logging.getLogger(__name__)
 ALWAYS = ("faults", "history")
@@ -42,7 +42,7 @@ DAMAGE = {
 }
 
 
-def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
+def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
     """Judge the history in ``run``.
 
     Args:
@@ -60,7 +60,7 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
     found, facts, failure = _find(run, tables, find, _bounds(promises))
-    blind = unjudged(tables)
+    blind = unobservable(tables)
     anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
     read = [
         d
@@ -79,11 +79,11 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
         validity=Validity.worst(check.validity for check in chosen),
         checks=tuple(chosen),
         faults=faults.rows(tables),
-        rebalances=(rebalances := measures.rebalances(tables)),
-        measures=measures.measures(tables, facts, rebalances),
+        rebalances=(rebalances := metrics.rebalances(tables)),
+        measures=metrics.measures(tables, facts, rebalances),
         versions=dict(tables.scenario.get("versions") or {}),
         unjudged=blind,
-        owners=measures.owners(tables) if tables.black_box else (),
+        owners=metrics.owners(tables) if tables.black_box else (),
     )
 
 
@@ -109,14 +109,14 @@ def _bounds(promises: Iterable[Promise]) -> Bounds:
     return replace(Bounds(), **{bound: round(min(within) * NS) for bound, within in set_s.items() if within})
 
 
-def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list[Anomaly], Facts, str]:
+def _find(run: Path, tables: Tables, find: Detector, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts, str]:
     try:
         return (*find(run, tables, bounds), "")
     except FencepostError:  # the finder could not start, which says nothing about the records
         raise
     except Exception as error:  # a crashed finder must not take away the checks that do not need it
         _LOG.exception("the finder failed on %s", run)
-        return [], Facts(), f"the records could not be judged: {type(error).__name__}: {error}"
+        return [], JudgedCounts(), f"the records could not be judged: {type(error).__name__}: {error}"
 
 
 def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
@@ -134,7 +134,7 @@ def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
 
 
 def _history(
-    tables: Tables, anomalies: Sequence[Anomaly], facts: Facts, damage: Sequence[Damage], failure: str
+    tables: Tables, anomalies: Sequence[Anomaly], facts: JudgedCounts, damage: Sequence[Damage], failure: str
 ) -> Check:
     """Unknown if any part of the history is missing or damaged, or if nothing was recorded."""
     mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)]
@@ -158,7 +158,7 @@ class _Judging:
     def __init__(
         self,
         tables: Tables,
-        facts: Facts,
+        facts: JudgedCounts,
         damage: Sequence[Damage],
         failure: str,
         promise: Promise,
@@ -167,11 +167,11 @@ class _Judging:
         self.tables, self.facts, self.promise = tables, facts, promise
         self.name = serialization.name_of(promise)
         self.damage = damage
-        self.needs: Needs = needs_of(self.name)
+        self.needs: Requirement = requirement_of(self.name)
         hurt = [str(d) for d in damage if d.part in self.needs.parts]
         failed = [why for kind, why in facts.failed.items() if kind in promise.kinds]
         promised = [kind for kind in promise.kinds if promise.severity(kind, "", "") == Severity.VIOLATION]
-        self.doubts = [failure] if failure else [*hurt, *failed, *filter(None, [told(promised, blind)])]
+        self.doubts = [failure] if failure else [*hurt, *failed, *filter(None, [explanation(promised, blind)])]
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
         """The check of this promise, from the anomalies of its kinds. A certain violation counts, whatever is in
@@ -202,11 +202,11 @@ class _Judging:
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty if it is certain."""
         by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
-        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box, by_effect):
+        if damage := certainty.missing_evidence(anomaly, self.damage, self.tables.black_box, by_effect):
             return f"{anomaly.kind} was seen, but missing evidence may explain it: {damage}"
         if unseen := certainty.unseen_answer(anomaly):
             return f"{anomaly.kind} was seen, but {unseen}"
-        if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and measures.stalled(
+        if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and metrics.stalled(
             self.tables, anomaly
         ):
             return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from fencepost.history import EventKind
-from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.interfaces.process import Member
+from fencepost.interfaces import Evidence, FaultContext, Injection, Target
+from fencepost.interfaces.process import MemberNode
 from fencepost.model.settings import STRATEGY
+from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
 from fencepost.witnesses.members import ROUND_S
-from fencepost.witnesses.processes import GONE, Life, ended
-from fencepost.witnesses.witness import Injected, Sight, all_of, witness
+from fencepost.witnesses.processes import GONE, ProcessIdentity, ended
 
 STOP_S = 15.0  # a member finishes its record, commits and leaves
 PROOF_S = ROUND_S  # it can join only between two rebalances of the group
@@ -26,9 +26,9 @@ class Terms(NamedTuple):
     assignors: str = ""
 
     @classmethod
-    def of(cls, member: Member) -> Self | None:
+    def of(cls, member: MemberNode) -> Self | None:
         """The terms of the present or last incarnation of ``member``; None before it reported its start."""
-        started: Mapping[str, Any] | None = next((e["detail"] for e in member.told(EventKind.STARTED)), None)
+        started: Mapping[str, Any] | None = next((e["detail"] for e in member.reported(EventKind.STARTED)), None)
         if started is None:
             return None
         return cls(str(started["protocol"]), str(started["config"].get(STRATEGY, "")).replace(" ", ""))
@@ -42,8 +42,8 @@ class Bounced:
     """A member (its number and handle), the incarnation that was ended, and the terms before and after the bounce."""
 
     number: int
-    member: Member
-    life: Life
+    member: MemberNode
+    life: ProcessIdentity
     before: Terms
     after: Terms
 
@@ -51,21 +51,21 @@ class Bounced:
         """Start the next incarnation with ``terms``; ``stays``: so do later ones. Callbacks follow the protocol."""
         (self.member.adopt if stays else self.member.launch)(**terms._asdict())
 
-    def taken_in(self, terms: Terms) -> Sight:
+    def in_group(self, terms: Terms) -> Observation:
         """Whether the member runs with ``terms`` and reported an assignment, which may be empty."""
-        life, has = Life.of(self.member), Terms.of(self.member)
+        life, has = ProcessIdentity.of(self.member), Terms.of(self.member)
         if life.state() == GONE or has != terms:
-            return Sight(f"{life} runs with {has or 'no known terms yet'}, not with {terms}")
-        missing = "" if self.member.told(EventKind.ASSIGNED) else f"{life} is not in the group"
-        return Sight(missing, f"{life} is in the group with {has}", {"pid": life.pid, **terms._asdict()})
+            return Observation(f"{life} runs with {has or 'no known terms yet'}, not with {terms}")
+        missing = "" if self.member.reported(EventKind.ASSIGNED) else f"{life} is not in the group"
+        return Observation(missing, f"{life} is in the group with {has}", {"pid": life.pid, **terms._asdict()})
 
 
 def bounce(
-    world: World,
+    world: FaultContext,
     target: Target,
     to: Callable[[Terms], Terms],
-    seen: Callable[[Bounced], Sight],
-    healed: Callable[[Bounced], Sight],
+    seen: Callable[[Bounced], Observation],
+    healed: Callable[[Bounced], Observation],
     stays: bool,
 ) -> Injection:
     """Ask all targets to end cleanly and restart them with changed terms; undoing restarts them with the former ones.
@@ -93,17 +93,17 @@ def bounce(
             one.begin(one.before)
 
     if stays:
-        return Injected(proven)
-    return Injected(proven=proven, undo=undo, healed=lambda: _witness(bounced, healed))
+        return CallbackInjection(proven)
+    return CallbackInjection(proven=proven, undo=undo, healed=lambda: _witness(bounced, healed))
 
 
-def _stopped(world: World, number: int, to: Callable[[Terms], Terms]) -> Bounced:
+def _stopped(world: FaultContext, number: int, to: Callable[[Terms], Terms]) -> Bounced:
     member = world.members[number]
     before = Terms.of(member) or Terms("")
-    one = Bounced(number, member, Life.of(member), before, to(before))
+    one = Bounced(number, member, ProcessIdentity.of(member), before, to(before))
     member.signal(signal.SIGTERM)
     return one
 
 
-def _witness(bounced: Sequence[Bounced], sight: Callable[[Bounced], Sight]) -> Evidence:
+def _witness(bounced: Sequence[Bounced], sight: Callable[[Bounced], Observation]) -> Evidence:
     return witness(lambda: all_of({one.member.name: sight(one) for one in bounced}), PROOF_S, every_s=0.05)

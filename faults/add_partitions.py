@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, TopicPartition, serialization
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
 
 PROOF_S = 10.0
 
@@ -36,15 +36,15 @@ class AddPartitions:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.count < 1:
             raise ScenarioError(f"found count={self.count}; use 1 or more: Kafka cannot remove a partition")
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return next(filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.topics)), "")
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Create the partitions.
 
         Raises:
@@ -56,11 +56,13 @@ class AddPartitions:
             admin.add_partitions(topic, had + self.count)
         added = [TopicPartition(topic, had + n) for topic, had in before.items() for n in range(self.count)]
 
-        def look() -> Sight:
+        def look() -> Observation:
             leaders = {topic: admin.leaders(topic) for topic in topics}
             missing = [str(tp) for tp in added if leaders[tp.topic].get(tp.partition, -1) < 0]
             data = {"before": before, "now": {topic: len(led) for topic, led in leaders.items()}}
             names = ", ".join(map(str, added))
-            return Sight(f"no leader of {', '.join(missing)}" if missing else "", f"there are leaders of {names}", data)
+            return Observation(
+                f"no leader of {', '.join(missing)}" if missing else "", f"there are leaders of {names}", data
+            )
 
-        return Injected(proven=lambda: witness(look, PROOF_S))
+        return CallbackInjection(proven=lambda: witness(look, PROOF_S))

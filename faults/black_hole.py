@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.faults.drop_packets import DropPackets
-from fencepost.interfaces import Injection, Target, World
-from fencepost.witnesses.holes import Hole
+from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.witnesses.black_hole import BlackHoleLinks
 from fencepost.witnesses.links import OnStreams
 
 
@@ -24,13 +24,13 @@ class BlackHole(OnStreams):
         "member whose heartbeats vanish past its session time-out"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Cut the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.
         """
-        hole = Hole(world, self.links(world, target), self.streams)
+        hole = BlackHoleLinks(world, self.links(world, target), self.streams)
         hole.cut("timeout", {"timeout": 0})
         return hole
 

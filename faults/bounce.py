@@ -6,11 +6,11 @@ import signal
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model.impact import Impact
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
+from fencepost.witnesses.coordinator_location import out_of_sync
 from fencepost.witnesses.processes import ended, lives_of, reborn, start_again
-from fencepost.witnesses.seats import out_of_sync
-from fencepost.witnesses.witness import Injected, Sight, witness
 
 STOP_S = 15.0  # a member finishes its record, commits and leaves; a broker hands over its partitions
 START_S = 5.0
@@ -42,20 +42,20 @@ class Bounce:
         """Members or brokers; with ``in_sync`` only brokers."""
         return frozenset({"brokers"} if self.in_sync else {"members", "brokers"})
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Send SIGTERM to all of them."""
         lives = lives_of(world, target)
         for life in lives:
             life.node.signal(signal.SIGTERM)
 
-        def back() -> Sight:
+        def back() -> Observation:
             born = reborn(lives)
             if born.missing or not self.in_sync:
                 return born
             behind = [str(place) for broker in target.brokers for place in out_of_sync(world, broker)]
             return replace(born, missing=f"not in sync: {', '.join(behind)}" if behind else "")
 
-        return Injected(
+        return CallbackInjection(
             proven=lambda: witness(lambda: ended(lives, CLEAN), STOP_S),
             undo=lambda: start_again(lives),
             healed=lambda: witness(back, SYNC_S if self.in_sync else START_S),

@@ -12,11 +12,11 @@ from typing import ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.history import EventKind
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, serialization
 from fencepost.model.settings import ASSIGNORS
-from fencepost.witnesses.processes import GONE, Life
-from fencepost.witnesses.witness import Sight
+from fencepost.witnesses.base import Observation
+from fencepost.witnesses.processes import GONE, ProcessIdentity
 
 REFUSED = "INCONSISTENT_GROUP_PROTOCOL"
 
@@ -43,7 +43,7 @@ class ChangeAssignor:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if len({_protocol_of(name) for name in self.to}) > 1:
             raise ScenarioError(
                 f"found to={list(self.to)}; librdkafka accepts eager or cooperative assignors, not both"
@@ -57,11 +57,11 @@ class ChangeAssignor:
         return not self.stays
 
     def leaves(self, inventory: Inventory) -> Inventory:
-        """See ``Stays``: the listed assignors have the same protocol."""
+        """See ``PermanentChange``: the listed assignors have the same protocol."""
         return inventory
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         if problem := inventory.lacks_loop():
             return problem
         if not ASSIGNORS.get(inventory.protocol, ()):
@@ -71,14 +71,14 @@ class ChangeAssignor:
         alone = "the only member of a group always agrees with itself: the group needs another member"
         return "" if self.to or inventory.members > 1 else alone
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Ask all targets to end; they restart with the other assignors."""
         return bounce(
             world,
             target,
             self._next,
-            (lambda one: one.taken_in(one.after)) if self.to else _refused,
-            lambda one: one.taken_in(one.before),
+            (lambda one: one.in_group(one.after)) if self.to else _refused,
+            lambda one: one.in_group(one.before),
             self.stays,
         )
 
@@ -88,14 +88,17 @@ class ChangeAssignor:
         return Terms(_protocol_of(names[0]), ",".join(names))
 
 
-def _refused(one: Bounced) -> Sight:
-    life, refusals = Life.of(one.member), [e for e in one.member.told(EventKind.ERROR) if e["error"] == REFUSED]
+def _refused(one: Bounced) -> Observation:
+    life, refusals = (
+        ProcessIdentity.of(one.member),
+        [e for e in one.member.reported(EventKind.ERROR) if e["error"] == REFUSED],
+    )
     if life.state() == GONE:
-        return Sight(f"{one.member.name} has no process")
-    if owned := one.member.told(EventKind.ASSIGNED):
-        return Sight(f"{life} was accepted and assigned {len(owned[-1]['partitions'])} partitions")
+        return Observation(f"{one.member.name} has no process")
+    if owned := one.member.reported(EventKind.ASSIGNED):
+        return Observation(f"{life} was accepted and assigned {len(owned[-1]['partitions'])} partitions")
     what = f"{life} was refused with {one.after}: {REFUSED}"
-    return Sight("" if refusals else f"{life} was not refused", what, {"pid": life.pid})
+    return Observation("" if refusals else f"{life} was not refused", what, {"pid": life.pid})
 
 
 def _protocol_of(assignor: str) -> str:

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 from fencepost.errors import ScenarioError
 from fencepost.faults._bounced import Bounced, Terms, bounce
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, serialization
 from fencepost.model.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
 from fencepost.witnesses import members
-from fencepost.witnesses.witness import Sight
+from fencepost.witnesses.base import Observation
 
 KINDS = {"eager": "classic", "cooperative": "classic", "consumer": "consumer"}
 
@@ -42,7 +42,7 @@ class ChangeProtocol:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.to not in PROTOCOLS:
             raise ScenarioError(f"found to={self.to!r}; protocols are {', '.join(PROTOCOLS)}")
 
@@ -52,11 +52,11 @@ class ChangeProtocol:
         return not self.stays
 
     def leaves(self, inventory: Inventory) -> Inventory:
-        """See ``Stays``."""
+        """See ``PermanentChange``."""
         return replace(inventory, protocol=self.to)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         if problem := inventory.lacks_loop() or lacks_protocol(inventory.kafka, "consumer"):
             return problem
         if KINDS[self.to] == KINDS[inventory.protocol]:
@@ -70,7 +70,7 @@ class ChangeProtocol:
         other = next((client for client in inventory.clients if self.to not in client.assignors), None)
         return f"client {other} cannot take part with the protocol {self.to!r}" if other else ""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Ask all targets to end; they restart with the other protocol."""
 
         after = Terms(self.to, next(iter(ASSIGNORS[self.to]), ""))
@@ -78,12 +78,12 @@ class ChangeProtocol:
             world,
             target,
             lambda before: after,
-            lambda one: _taken_in(world, one, one.after),
-            lambda one: _taken_in(world, one, one.before),
+            lambda one: _in_group(world, one, one.after),
+            lambda one: _in_group(world, one, one.before),
             self.stays,
         )
 
 
-def _taken_in(world: World, one: Bounced, terms: Terms) -> Sight:
-    sight = one.taken_in(terms)
+def _in_group(world: FaultContext, one: Bounced, terms: Terms) -> Observation:
+    sight = one.in_group(terms)
     return sight if sight.missing else members.takes_part(world, one.number, KINDS[terms.protocol])

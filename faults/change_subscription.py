@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, TopicPartition, serialization
 from fencepost.witnesses import members
-from fencepost.witnesses.witness import Injected, witness
+from fencepost.witnesses.base import CallbackInjection, witness
 
 # The coordinator shows subscriptions once a rebalance is over, and a rebalance waits for all members.
 PROOF_S = members.ROUND_S
@@ -38,10 +38,10 @@ class ChangeSubscription:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         if problem := inventory.lacks_loop():
             return problem
         unknown = filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.without))
@@ -49,7 +49,7 @@ class ChangeSubscription:
         none = "" if left else "a member that drops all its topics would have none left: the workload needs one more"
         return next(unknown, none)
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Make all targets subscribe to the remaining topics."""
         every = set(world.topics.values())
         dropped = [world.topics[topic] for topic in self._dropped(tuple(world.topics))]
@@ -62,7 +62,7 @@ class ChangeSubscription:
             return Target(members=tuple(m for m in target.members if world.members[m].pid is not None))
 
         subscribe(dropped)
-        return Injected(
+        return CallbackInjection(
             proven=lambda: witness(
                 lambda: members.subscribed(world, target, every - {*dropped}), PROOF_S, every_s=0.05
             ),

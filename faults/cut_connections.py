@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
-from fencepost.witnesses.doors import Doors
+from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.witnesses.base import CallbackInjection
 from fencepost.witnesses.links import OnLinks
-from fencepost.witnesses.witness import Injected
+from fencepost.witnesses.proxy_gate import ProxyGate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +23,15 @@ class CutConnections(OnLinks):
         "clients see disconnects and connect again at once; requests that were in flight are sent again"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Cut the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.
         """
-        doors = Doors(world, self.links(world, target))
+        doors = ProxyGate(world, self.links(world, target))
         try:
             doors.close()
         finally:
             doors.open()
-        return Injected(proven=lambda: doors.proven(doors.cut), undo=doors.hang_up)
+        return CallbackInjection(proven=lambda: doors.proven(doors.cut), undo=doors.hang_up)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import FaultError, ScenarioError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import TopicPartition
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
 from fencepost.witnesses.topics import OnPartitions, by_topic, listed
-from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 
@@ -43,20 +43,20 @@ class DeleteRecords(OnPartitions):
                 f"found keep={self.keep}; use 1 or more: the group continues with the records that stay"
             )
 
-    def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``."""
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
+        """See ``Gated``."""
         places, cuts = self.places(world), self._cuts(world)
         whole = [place for place in places if place not in cuts] if self.partitions or not cuts else []
         return f"{listed(whole)} with no more than {self.keep} records" if whole else ""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Delete the records.
 
         Raises:
             FaultError: a named partition, or every partition, has no more records than are kept.
             ClusterError: a leader refused.
         """
-        if whole := self.awaits(world, target):
+        if whole := self.not_ready_reason(world, target):
             raise FaultError(f"found {whole}: there is nothing to delete")
         admin, cuts = world.cluster.admin, self._cuts(world)
         committed = admin.committed(world.group)
@@ -66,7 +66,7 @@ class DeleteRecords(OnPartitions):
         lost = sum(count for count in unread.values() if count > 0)
         records = sum(to - begin for begin, to in cuts.values())
 
-        def look() -> Sight:
+        def look() -> Observation:
             starts = {topic: admin.start_offsets(topic) for topic in {place.topic for place in cuts}}
             now = {place: starts[place.topic].get(place.partition, -1) for place in cuts}
             wrong = [
@@ -77,11 +77,11 @@ class DeleteRecords(OnPartitions):
                 "committed": {str(place): committed.get(place, -1) for place in cuts},
             }
             what = f"{records} records of {listed(list(cuts))} are gone, of which the group had not committed {lost}"
-            return Sight("; ".join(wrong), what, data)
+            return Observation("; ".join(wrong), what, data)
 
-        return Injected(proven=lambda: witness(look, PROOF_S))
+        return CallbackInjection(proven=lambda: witness(look, PROOF_S))
 
-    def _cuts(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
+    def _cuts(self, world: FaultContext) -> dict[TopicPartition, tuple[int, int]]:
         """Present and next start offset of each partition that has more records than are kept."""
         admin, places = world.cluster.admin, self.places(world)
         starts = {topic: admin.start_offsets(topic) for topic in {place.topic for place in places}}

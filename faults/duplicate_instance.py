@@ -13,13 +13,13 @@ from typing import ClassVar
 
 from fencepost.errors import FencepostError
 from fencepost.history import NAME_TAKEN, EventKind
-from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.interfaces.process import Member
+from fencepost.interfaces import Evidence, FaultContext, Injection, Target
+from fencepost.interfaces.process import MemberNode
 from fencepost.model import Inventory, serialization
 from fencepost.model.impact import Impact
 from fencepost.schedule.selectors import Idle
-from fencepost.witnesses.processes import GONE, Life, Stop, pids
-from fencepost.witnesses.witness import Injected, Sight, all_of, witness
+from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
+from fencepost.witnesses.processes import GONE, ProcessIdentity, SuspendHold, pids
 
 PROOF_S = 30.0
 STOP_S = 15.0
@@ -45,17 +45,17 @@ class DuplicateInstance:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
-        if silent := inventory.lacks_telling():
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
+        if silent := inventory.lacks_reports():
             return silent
         if not any(inventory.static):
             return "members have no group.instance.id: make the group static"
         return "" if inventory.spare_members else "a second process needs a spare member: raise the group's spare"
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Start a second process under the name of each target.
 
         Raises:
@@ -75,7 +75,7 @@ class DuplicateInstance:
             for pair in pairs:
                 pair.undo()
 
-        return Injected(
+        return CallbackInjection(
             proven=lambda: _proven(pairs, self.asleep),
             undo=undo,
             healed=lambda: witness(lambda: all_of({pair.member.name: pair.healed() for pair in pairs}), PROOF_S),
@@ -86,39 +86,41 @@ class DuplicateInstance:
 class _Pair:
     """A member, which may be stopped, and the newcomer that runs under its name."""
 
-    member: Member
-    life: Life
+    member: MemberNode
+    life: ProcessIdentity
     instance_id: str
-    newcomer: Member
-    stop: Stop | None
+    newcomer: MemberNode
+    stop: SuspendHold | None
 
     @classmethod
-    def of(cls, member: Member, newcomer: Member, asleep: bool) -> _Pair:
-        instance_id = next((e["detail"]["instance_id"] for e in member.told(EventKind.STARTED)), None)
+    def of(cls, member: MemberNode, newcomer: MemberNode, asleep: bool) -> _Pair:
+        instance_id = next((e["detail"]["instance_id"] for e in member.reported(EventKind.STARTED)), None)
         if not instance_id:
             raise FencepostError(f"{member.name} has no group.instance.id that a second process could share")
-        life = Life.of(member)
-        return cls(member, life, instance_id, newcomer, Stop(life) if asleep else None)
+        life = ProcessIdentity.of(member)
+        return cls(member, life, instance_id, newcomer, SuspendHold(life) if asleep else None)
 
     def begin(self) -> None:
         self.newcomer.launch(instance_id=self.instance_id)
 
-    def answered(self) -> Sight:
+    def answered(self) -> Observation:
         """Whether the newcomer knows if it got the name."""
-        known = self.newcomer.told(EventKind.ASSIGNED) or _given_up(self.newcomer)
-        return Sight("" if known else f"{self.newcomer.name} was neither assigned anything nor refused")
+        known = self.newcomer.reported(EventKind.ASSIGNED) or _fatal_error(self.newcomer)
+        return Observation("" if known else f"{self.newcomer.name} was neither assigned anything nor refused")
 
-    def decided(self) -> Sight:
+    def decided(self) -> Observation:
         """Whether one of the two was refused and is gone, while the other runs."""
-        lives = {self.member.name: self.life, self.newcomer.name: Life.of(self.newcomer)}
+        lives = {self.member.name: self.life, self.newcomer.name: ProcessIdentity.of(self.newcomer)}
         gone = [m for m in (self.member, self.newcomer) if lives[m.name].state() == GONE]
-        data = {"pids": pids(lives.values()), "refused": {m.name: _given_up(m) for m in gone}}
-        if len(gone) != 1 or not _given_up(gone[0]):
-            ways = ", ".join(f"{m.name} {_given_up(m) or 'without an error'}" for m in gone) or "none is gone"
+        data = {"pids": pids(lives.values()), "refused": {m.name: _fatal_error(m) for m in gone}}
+        if len(gone) != 1 or not _fatal_error(gone[0]):
+            ways = ", ".join(f"{m.name} {_fatal_error(m) or 'without an error'}" for m in gone) or "none is gone"
             names = f"{self.member.name} and {self.newcomer.name}"
-            return Sight(f"expected one of {names} to be refused and gone, found: {ways}", "", data)
+            return Observation(f"expected one of {names} to be refused and gone, found: {ways}", "", data)
         (stays,) = (m for m in (self.member, self.newcomer) if m is not gone[0])
-        return Sight("", f"{stays.name} keeps the name, {gone[0].name} was refused: {_given_up(gone[0])}", data)
+        return Observation(
+            "", f"{stays.name} keeps the name, {gone[0].name} was refused: {_fatal_error(gone[0])}", data
+        )
 
     def wake(self) -> None:
         if self.stop:
@@ -130,16 +132,16 @@ class _Pair:
         self.newcomer.wait_ended(STOP_S)
         self.member.start()
 
-    def healed(self) -> Sight:
-        if Life.of(self.newcomer).state() != GONE:
-            return Sight(f"{self.newcomer.name} still runs")
-        now = Life.of(self.member)
-        return Sight(f"{now} is gone" if now.state() == GONE else "", f"{now} is the only one with its name")
+    def healed(self) -> Observation:
+        if ProcessIdentity.of(self.newcomer).state() != GONE:
+            return Observation(f"{self.newcomer.name} still runs")
+        now = ProcessIdentity.of(self.member)
+        return Observation(f"{now} is gone" if now.state() == GONE else "", f"{now} is the only one with its name")
 
 
-def _given_up(member: Member) -> str:
+def _fatal_error(member: MemberNode) -> str:
     """The fatal error of a client that was refused because of its name; empty if there is none."""
-    fatal = (e["error"] for e in member.told(EventKind.ERROR) if e["detail"].get("fatal"))
+    fatal = (e["error"] for e in member.reported(EventKind.ERROR) if e["detail"].get("fatal"))
     return next((name for name in fatal if name in NAME_TAKEN), "")
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.witnesses.holes import Hole
+from fencepost.interfaces import Evidence, FaultContext, Injection, Target
+from fencepost.witnesses.base import Observation, witness
+from fencepost.witnesses.black_hole import BlackHoleLinks
 from fencepost.witnesses.links import OnStreams
-from fencepost.witnesses.witness import Sight, witness
 
 RELEASED_S = 5.0
 FOR_EVER_MS = 7 * 86_400_000  # the latency of the proxy during the hold; healing sets it to 0
@@ -32,7 +32,7 @@ class Hold(OnStreams):
         "must be refused"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Hold the links of the target.
 
         Raises:
@@ -43,7 +43,7 @@ class Hold(OnStreams):
         return hold
 
 
-class _Held(Hole):
+class _Held(BlackHoleLinks):
     """A hole that releases its data when it heals."""
 
     keeps: ClassVar[bool] = True
@@ -73,12 +73,12 @@ class _Held(Hole):
         if not held:
             return super().healed()
 
-        def look() -> Sight:
+        def look() -> Observation:
             late = [str(probe) for probe in held if not probe.answered()]
             longest_s = round(max(probe.age_s for probe in held), 3)
             missing = f"requests that were held are not answered yet: {', '.join(late[:3])}" if late else ""
             seen = f"{len(held)} requests of our own that were held for up to {longest_s:.1f} s were answered"
-            return Sight(missing, seen, {"requests": len(held), "held_s": longest_s})
+            return Observation(missing, seen, {"requests": len(held), "held_s": longest_s})
 
         evidence = witness(look, RELEASED_S, every_s=0.02)
         self.hang_up()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model.impact import Impact
-from fencepost.witnesses.processes import Life, ended, lives_of, reborn, start_again
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
+from fencepost.witnesses.processes import ProcessIdentity, ended, lives_of, reborn, start_again
 
 PROOF_S = 5.0
 
@@ -28,17 +28,17 @@ class Kill:
         "no leader until it is fenced"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Send SIGKILL to all of them."""
         lives = lives_of(world, target)
         for life in lives:
             life.node.signal(signal.SIGKILL)
-        return Injected(
+        return CallbackInjection(
             proven=lambda: witness(lambda: _killed(lives), PROOF_S),
             undo=lambda: start_again(lives),
             healed=lambda: witness(lambda: reborn(lives), PROOF_S),
         )
 
 
-def _killed(lives: Sequence[Life]) -> Sight:
+def _killed(lives: Sequence[ProcessIdentity]) -> Observation:
     return ended(lives, {-signal.SIGKILL: "by SIGKILL"})

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.witnesses.links import OnStreams
-from fencepost.witnesses.pace import Load, slowed
+from fencepost.witnesses.throughput import ProbeLoad, slowed
 
 LEAST_MS = 10  # a shorter delay looks like a busy machine
 
@@ -37,12 +37,12 @@ class Latency(OnStreams):
                 f"{LEAST_MS} ms or more: a shorter one looks like a busy machine"
             )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Delay the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.
         """
-        load = Load(len(self.streams) * (self.delay_ms - self.jitter_ms) / 1000)
+        load = ProbeLoad(len(self.streams) * (self.delay_ms - self.jitter_ms) / 1000)
         delay = {"latency": self.delay_ms, "jitter": self.jitter_ms}
         return slowed(world, self.links(world, target), self.streams, load, "latency", delay)

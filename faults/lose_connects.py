@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.witnesses.links import OnLinks
-from fencepost.witnesses.losses import losing
+from fencepost.witnesses.packet_loss import losing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class LoseConnects(OnLinks):
         "times out"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Lose connection attempts on the links of the target.
 
         Raises:

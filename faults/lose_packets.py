@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.witnesses.links import OnStreams
-from fencepost.witnesses.losses import losing
+from fencepost.witnesses.packet_loss import losing
 
 LEAST, MOST = 0.05, 0.95  # beyond these, too many packets of our own are needed to distinguish the share from 0 or 1
 
@@ -30,7 +30,7 @@ class LosePackets(OnStreams):
         if not LEAST <= self.share <= MOST:
             raise ScenarioError(f"found share={self.share:g}; use {LEAST:g} to {MOST:g}, or drop_packets for all")
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Lose packets on the links of the target.
 
         Raises:

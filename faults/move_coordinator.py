@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.clock import now_ns
-from fencepost.interfaces import Injection, Target, World
-from fencepost.witnesses.seats import Elections, moved, seat
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
+from fencepost.witnesses.coordinator_location import Elections, coordinator_location, moved
 
 PROOF_S = 15.0
 
@@ -28,24 +28,24 @@ class MoveCoordinator:
         "the new coordinator loads the group from the log; members receive NOT_COORDINATOR, find it, and stay in"
     )
 
-    def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``."""
-        return seat(world).fixed()
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
+        """See ``Gated``."""
+        return coordinator_location(world).fixed()
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Elect another leader.
 
         Raises:
             FaultError: there is no leader, or no other in-sync replica to move to.
         """
-        before, called_ns = seat(world), now_ns()
+        before, called_ns = coordinator_location(world), now_ns()
         after = before.next
         election = Elections(world.cluster.admin, {before.place: after})
 
-        def look() -> Sight:
-            election.ask()
+        def look() -> Observation:
+            election.request()
             sight = moved(world, before, after, called_ns)
             return replace(sight, missing=election.refused.get(before.place) or sight.missing)
 
-        election.ask()
-        return Injected(proven=lambda: witness(look, PROOF_S, every_s=0.05))
+        election.request()
+        return CallbackInjection(proven=lambda: witness(look, PROOF_S, every_s=0.05))

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FaultError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import TopicPartition
-from fencepost.witnesses.seats import Elections, in_turn
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
+from fencepost.witnesses.coordinator_location import Elections, in_turn
 from fencepost.witnesses.topics import OnPartitions, listed
-from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 15.0
 
@@ -33,25 +33,25 @@ class MoveLeaders(OnPartitions):
         "fetch and produce requests get NOT_LEADER_OR_FOLLOWER until clients refresh metadata; nobody leaves the group"
     )
 
-    def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``."""
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
+        """See ``Gated``."""
         moves = self._moves(world)
         fixed = [place for place in self.places(world) if place not in moves] if self.partitions or not moves else []
         return f"no leader, or no other in-sync replica, of {listed(fixed)}" if fixed else ""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Elect other leaders.
 
         Raises:
             FaultError: a named partition, or every partition, has no leader or no other in-sync replica to move to.
         """
-        if fixed := self.awaits(world, target):
+        if fixed := self.not_ready_reason(world, target):
             raise FaultError(f"there is {fixed}")
         admin, moves, called_ns = world.cluster.admin, self._moves(world), now_ns()
         elections = Elections(admin, {place: after for place, (_, after) in moves.items()})
 
-        def look() -> Sight:
-            elections.ask()
+        def look() -> Observation:
+            elections.request()
             leaders = {topic: admin.leaders(topic) for topic in {place.topic for place in moves}}
             now = {place: leaders[place.topic].get(place.partition, -1) for place in moves}
             wrong = [
@@ -61,12 +61,14 @@ class MoveLeaders(OnPartitions):
             ]
             seconds = round((now_ns() - called_ns) / NS, 4)
             data = {"moves": {str(place): move for place, move in moves.items()}, "seconds": seconds}
-            return Sight("; ".join(wrong), f"other brokers lead {listed(list(moves))}: moved in {seconds:.3f} s", data)
+            return Observation(
+                "; ".join(wrong), f"other brokers lead {listed(list(moves))}: moved in {seconds:.3f} s", data
+            )
 
-        elections.ask()
-        return Injected(proven=lambda: witness(look, PROOF_S, every_s=0.2))
+        elections.request()
+        return CallbackInjection(proven=lambda: witness(look, PROOF_S, every_s=0.2))
 
-    def _moves(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
+    def _moves(self, world: FaultContext) -> dict[TopicPartition, tuple[int, int]]:
         """Present and next leader of each partition that can be moved."""
         admin, found = world.cluster.admin, {}
         places = self.places(world)

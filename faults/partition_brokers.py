@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.errors import FaultError
-from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces import Evidence, FaultContext, Injection, Target
+from fencepost.interfaces.network import PacketLoss
 from fencepost.model import Inventory, TopicPartition, serialization
-from fencepost.witnesses.losses import Rules
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
+from fencepost.witnesses.coordinator_location import kept
+from fencepost.witnesses.packet_loss import LossRules
 from fencepost.witnesses.processes import running
-from fencepost.witnesses.seats import kept
 from fencepost.witnesses.topics import listed
-from fencepost.witnesses.witness import Injected, Sight, witness
 
 APART_S = 15.0  # replica.lag.time.max.ms or broker.session.timeout.ms, 3 s each, and the time to detect it
 SYNC_S = 60.0  # TCP retries only after about as long as the cut lasted; then brokers copy what was written meanwhile
@@ -50,62 +50,62 @@ class PartitionBrokers:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
 
     @property
-    def strands(self) -> bool:
-        """See ``fault_tolerance.Parts``."""
+    def isolated_leaders(self) -> bool:
+        """See ``fault_tolerance.PartitionsBrokers``."""
         return not self.controller
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return "" if inventory.brokers > 1 else "a partition needs at least 2 brokers, and the cluster has one"
 
-    def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``. If no partition is in sync across both sides, the fault could not be proven."""
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
+        """See ``Gated``. If no partition is in sync across both sides, the fault could not be proven."""
         spanning = _spanning(kept(world), target.brokers)
         return "" if spanning else f"nothing is in sync between {target} and another broker"
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Drop the packets.
 
         Raises:
             FaultError: no partition is in sync across both sides.
             ClusterError: the packet filter refused.
         """
-        if why := self.awaits(world, target):
+        if why := self.not_ready_reason(world, target):
             raise FaultError(why)
         cut, before = target.brokers, _spanning(kept(world), target.brokers)
-        rules = Rules(world.cluster.packets, self._losses(world, cut))
-        believe = world.cluster.admin.doubt(cut) if self.controller else lambda: None
+        rules = LossRules(world.cluster.packets, self._losses(world, cut))
+        believe = world.cluster.admin.deprioritize(cut) if self.controller else lambda: None
 
         def undo() -> None:
             rules.undo()
             believe()
 
-        return Injected(
-            proven=lambda: _both(rules.proven(), lambda: witness(lambda: self._apart(world, cut, before), APART_S)),
+        return CallbackInjection(
+            proven=lambda: _both(rules.proven(), lambda: witness(lambda: self._separated(world, cut, before), APART_S)),
             undo=undo,
             healed=lambda: _both(rules.healed(), lambda: witness(lambda: _in_sync(world, before), SYNC_S)),
         )
 
-    def _losses(self, world: World, cut: Collection[int]) -> list[Loss]:
+    def _losses(self, world: FaultContext, cut: Collection[int]) -> list[PacketLoss]:
         """Losses for both connections between each two brokers: each broker connects to the other."""
         others = [broker for broker in world.cluster.brokers if broker not in cut]
         ways = [way for one in cut for other in others for way in ((one, other), (other, one))]
         wires = {f"broker {one} to broker {other}": world.cluster.internal(other, one) for one, other in ways}
         if self.controller:
             wires |= {f"broker {one} to the controller": world.cluster.internal(None, one) for one in cut}
-        return [Loss(wire, endpoint, stream) for wire, endpoint in wires.items() for stream in STREAMS]
+        return [PacketLoss(wire, endpoint, stream) for wire, endpoint in wires.items() for stream in STREAMS]
 
-    def _apart(self, world: World, cut: Collection[int], before: InSync) -> Sight:
+    def _separated(self, world: FaultContext, cut: Collection[int], before: InSync) -> Observation:
         """Whether partitions left sync across the cut, as leaders reported or as the controller decided by fencing."""
         now = kept(world)
         still = _spanning({place: now.get(place, ()) for place in before}, cut)
         split = [place for place in before if place not in still]
         missing = f"{listed(list(still))} are in sync on both sides" if still and (self.controller or not split) else ""
         data = {"in_sync": {str(place): list(now.get(place, ())) for place in before}}
-        return Sight(missing, f"in-sync replicas of {listed(split)} are on one side only", data)
+        return Observation(missing, f"in-sync replicas of {listed(split)} are on one side only", data)
 
 
 def _spanning(in_sync: InSync, cut: Collection[int]) -> InSync:
@@ -113,11 +113,13 @@ def _spanning(in_sync: InSync, cut: Collection[int]) -> InSync:
     return {place: replicas for place, replicas in in_sync.items() if 0 < len(set(replicas) & set(cut)) < len(replicas)}
 
 
-def _in_sync(world: World, before: InSync) -> Sight:
+def _in_sync(world: FaultContext, before: InSync) -> Observation:
     """Whether the replicas of ``before`` are in sync again, except on stopped brokers."""
     up, now = running(world.cluster.brokers), kept(world)
     behind = [place for place, replicas in before.items() if up & set(replicas) - set(now.get(place, ()))]
-    return Sight(f"{listed(behind)} are not in sync as before" if behind else "", f"{listed([*before])} are in sync")
+    return Observation(
+        f"{listed(behind)} are not in sync as before" if behind else "", f"{listed([*before])} are in sync"
+    )
 
 
 def _both(first: Evidence, second: Callable[[], Evidence]) -> Evidence:

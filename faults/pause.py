@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model.impact import Impact
-from fencepost.witnesses.processes import GONE, STOPPED, Life, Stop, kept_stopped, lives_of, pids
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
+from fencepost.witnesses.processes import GONE, STOPPED, ProcessIdentity, SuspendHold, kept_stopped, lives_of, pids
 
 PROOF_S = 2.0
 
@@ -31,34 +31,34 @@ class Pause:
         "a broker is fenced and leads nothing"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Send SIGSTOP to all of them."""
         lives = lives_of(world, target)
-        stops = [Stop(life) for life in lives]
+        stops = [SuspendHold(life) for life in lives]
 
         def undo() -> None:
             for stop in stops:
                 stop.let_go()
 
-        return Injected(
+        return CallbackInjection(
             proven=lambda: witness(lambda: _stopped(lives), PROOF_S),
             undo=undo,
             healed=lambda: witness(lambda: _running(lives), PROOF_S),
         )
 
 
-def _stopped(lives: Sequence[Life]) -> Sight:
+def _stopped(lives: Sequence[ProcessIdentity]) -> Observation:
     states = {life: life.state() for life in lives}
     awake = [f"{life} is {state}, not stopped" for life, state in states.items() if state != STOPPED]
     seen = f"stopped (in state T, or its control group is frozen): {', '.join(map(str, lives))}"
-    return Sight(
+    return Observation(
         "; ".join(awake) or ("" if lives else "nothing was hit"), seen, {"pids": pids(lives), "state": STOPPED}
     )
 
 
-def _running(lives: Sequence[Life]) -> Sight:
+def _running(lives: Sequence[ProcessIdentity]) -> Observation:
     """Whether all run again; a process that was killed during the pause is healed by its next incarnation."""
-    now = {life: Life.of(life.node) if life.state() == GONE else life for life in lives}
+    now = {life: ProcessIdentity.of(life.node) if life.state() == GONE else life for life in lives}
     states = {life: present.state() for life, present in now.items()}
     ill = [
         f"{life} is {state}" for life, state in states.items() if state in (STOPPED, GONE) and not kept_stopped(life)
@@ -66,4 +66,4 @@ def _running(lives: Sequence[Life]) -> Sight:
     data = {"pids": pids(now.values()), "states": {life.node.name: state for life, state in states.items()}}
     ways = {True: "is still held by another pause", False: "runs again"}
     healed = "; ".join(f"{life} {ways[kept_stopped(life)]}" for life in now.values())
-    return Sight("; ".join(ill), healed, data)
+    return Observation("; ".join(ill), healed, data)

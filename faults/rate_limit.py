@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.witnesses.links import OnStreams
-from fencepost.witnesses.pace import KB_PER_S_MAX, Load, slowed
+from fencepost.witnesses.throughput import KB_PER_S_MAX, ProbeLoad, slowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,11 @@ class RateLimit(OnStreams):
                 f"found kb_per_s={self.kb_per_s}; use 1 to {KB_PER_S_MAX:g}: a higher limit looks like a busy machine"
             )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Limit the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.
         """
-        load = Load.of_rate(self.kb_per_s, self.streams)
+        load = ProbeLoad.of_rate(self.kb_per_s, self.streams)
         return slowed(world, self.links(world, target), self.streams, load, "bandwidth", {"rate": self.kb_per_s})

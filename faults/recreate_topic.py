@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import WaitTimeout
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, TopicPartition, serialization
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
 from fencepost.witnesses.topics import listed
-from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 
@@ -38,13 +38,13 @@ class RecreateTopic:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return next(filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.topics)), "")
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Delete the topics and create them again, one after the other.
 
         Raises:
@@ -64,7 +64,7 @@ class RecreateTopic:
         records = sum(ends.values())
         unread = sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())
 
-        def look() -> Sight:
+        def look() -> Observation:
             now = {name: topic_id for topic_id, name in admin.names_by_id(topics).items()}
             wrong = [f"{topic} is not there{late}" for topic in topics if topic not in now]
             wrong += [f"{topic} has the id {before[topic]} as before" for topic in now if now[topic] == before[topic]]
@@ -79,6 +79,6 @@ class RecreateTopic:
                 f"{', '.join(topics)} has another id, and the {records} records of {listed(places)} are gone, "
                 f"of which the group had not committed {unread}"
             )
-            return Sight("; ".join(wrong), what, {"ids": ids, "ends": {str(tp): end for tp, end in ends.items()}})
+            return Observation("; ".join(wrong), what, {"ids": ids, "ends": {str(tp): end for tp, end in ends.items()}})
 
-        return Injected(proven=lambda: witness(look, PROOF_S), acts=tuple(places), renews=True)
+        return CallbackInjection(proven=lambda: witness(look, PROOF_S), acts=tuple(places), recreates=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
-from fencepost.witnesses.doors import Doors
+from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.witnesses.base import CallbackInjection
 from fencepost.witnesses.links import OnLinks, answering
-from fencepost.witnesses.witness import Injected
+from fencepost.witnesses.proxy_gate import ProxyGate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +23,13 @@ class Refuse(OnLinks):
         "evicts the member"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Close the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.
         """
-        doors = Doors(world, self.links(world, target))
+        doors = ProxyGate(world, self.links(world, target))
 
         def undo() -> None:
             doors.hang_up()
@@ -40,6 +40,6 @@ class Refuse(OnLinks):
         except BaseException:
             undo()
             raise
-        return Injected(
+        return CallbackInjection(
             proven=lambda: doors.proven(doors.refusing), undo=undo, healed=lambda: answering(world, doors.links)
         )

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from fencepost.clock import now_ns
 from fencepost.errors import FaultError
-from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.interfaces import Evidence, FaultContext, Injection, Target
 from fencepost.model import Inventory
 from fencepost.witnesses import members
-from fencepost.witnesses.witness import Injected
+from fencepost.witnesses.base import CallbackInjection
 
 
 @dataclass(frozen=True)
@@ -30,26 +30,26 @@ class RemoveMember:
         "next heartbeat or commit, has lost its partitions, and rejoins (with a classic protocol under another id)"
     )
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. The member itself reports its id."""
-        return inventory.lacks_telling()
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. The member itself reports its id."""
+        return inventory.lacks_reports()
 
-    def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``."""
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
+        """See ``Gated``."""
         several = [f"member-{m.index}" for m in world.view().members if m.index in target.members and m.consumers[1:]]
         if several:
             return f"{several[0]} has several consumers in the group, and it is unknown which one to remove"
         out = members.outsiders(world, target)
         return f"{out[0]} is not in the group" if out else ""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Ask the coordinator to remove them.
 
         Raises:
             FaultError: one of them is not in the group.
             ClusterError: the coordinator refused.
         """
-        if out := self.awaits(world, target):
+        if out := self.not_ready_reason(world, target):
             raise FaultError(f"{out}: there is no member to remove")
         admin, group, ids = world.cluster.admin, world.group, members.ids(world, target)
         removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
@@ -58,4 +58,4 @@ class RemoveMember:
         missing = f"the coordinator does not confirm the removal of {', '.join(left)}" if left else ""
         what = f"removed from {group}: {', '.join(f'member-{m} ({name})' for m, name in ids.items())}"
         data = {"member_ids": {f"member-{m}": name for m, name in ids.items()}}
-        return Injected(proven=lambda: Evidence(not missing, at_ns, missing or what, data))
+        return CallbackInjection(proven=lambda: Evidence(not missing, at_ns, missing or what, data))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import FaultError, ScenarioError, WaitTimeout
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import TopicPartition, serialization
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
 from fencepost.witnesses.topics import listed
-from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 PLACES = {"earliest": "begin", "latest": "end"}
@@ -42,14 +42,14 @@ class ResetOffsets:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.to not in PLACES:
             raise ScenarioError(f"found to={self.to!r}; use one of {', '.join(PLACES)}")
         if self.shift_by and self.to != "earliest":
             raise ScenarioError(f"found shift_by={self.shift_by} and to={self.to!r}; use one of them")
 
-    def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``."""
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
+        """See ``Gated``."""
         if there := len(world.cluster.admin.describe(world.group).members):
             return f"the group has {there} member{'s' if there > 1 else ''}"
         where = (
@@ -59,20 +59,20 @@ class ResetOffsets:
         )
         return "" if self._moves(world) else f"all committed offsets are {where}"
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Ask the coordinator to set them.
 
         Raises:
             FaultError: the group has members, or all of its offsets are already there.
             ClusterError: the coordinator refused, as when a member has just joined.
         """
-        if why := self.awaits(world, target):
+        if why := self.not_ready_reason(world, target):
             raise FaultError(f"{why}: there is nothing to reset")
         admin, moves = world.cluster.admin, self._moves(world)
         with suppress(WaitTimeout):  # the request may have been executed all the same
             admin.alter_offsets(world.group, {place: to for place, (_, to) in moves.items()})
 
-        def look() -> Sight:
+        def look() -> Observation:
             now = admin.committed(world.group)
             wrong = [
                 f"{place} is committed at {now.get(place, -1)}, not at {to}"
@@ -82,11 +82,13 @@ class ResetOffsets:
             far = sum(abs(to - max(before, 0)) for before, to in moves.values())
             where = f"{self.shift_by:+} from before" if self.shift_by else f"where they {PLACES[self.to]}"
             what = f"{listed([*moves])} are committed at {where}, {far} offsets in all"
-            return Sight("; ".join(wrong), what, {"offsets": {str(place): [*move] for place, move in moves.items()}})
+            return Observation(
+                "; ".join(wrong), what, {"offsets": {str(place): [*move] for place, move in moves.items()}}
+            )
 
-        return Injected(proven=lambda: witness(look, PROOF_S), acts=tuple(moves))
+        return CallbackInjection(proven=lambda: witness(look, PROOF_S), acts=tuple(moves))
 
-    def _moves(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
+    def _moves(self, world: FaultContext) -> dict[TopicPartition, tuple[int, int]]:
         """Committed (-1: none) and requested offset of each partition where they differ."""
         admin = world.cluster.admin
         committed = admin.committed(world.group)

@@ -6,9 +6,9 @@ import signal
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.witnesses.base import CallbackInjection, witness
 from fencepost.witnesses.processes import ended, lives_of
-from fencepost.witnesses.witness import Injected, witness
 
 STOP_S = 15.0  # a member finishes its record, commits and leaves
 
@@ -26,9 +26,9 @@ class ScaleIn:
         "wait until its session expires"
     )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Send SIGTERM to all of them."""
         lives = lives_of(world, target)
         for life in lives:
             life.node.signal(signal.SIGTERM)
-        return Injected(proven=lambda: witness(lambda: ended(lives, {0: "cleanly"}), STOP_S))
+        return CallbackInjection(proven=lambda: witness(lambda: ended(lives, {0: "cleanly"}), STOP_S))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.witnesses.links import OnStreams
-from fencepost.witnesses.pace import KB_PER_S_MAX, Load, slowed
+from fencepost.witnesses.throughput import KB_PER_S_MAX, ProbeLoad, slowed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +34,12 @@ class Slice(OnStreams):
                 f"up to {KB_PER_S_MAX:g} bytes for each ms of pause: a higher rate looks like a busy machine"
             )
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Slice the data on the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.
         """
-        load = Load.of_rate(self.piece_bytes / self.pause_ms, self.streams)
+        load = ProbeLoad.of_rate(self.piece_bytes / self.pause_ms, self.streams)
         pieces = {"average_size": self.piece_bytes, "size_variation": 0, "delay": 1000 * self.pause_ms}
         return slowed(world, self.links(world, target), self.streams, load, "slicer", pieces)

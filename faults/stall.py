@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 from fencepost.clock import NS, now_ns
 from fencepost.history import EventKind
-from fencepost.interfaces import Injection, Target, World
-from fencepost.interfaces.process import Member
+from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.interfaces.process import MemberNode
 from fencepost.model import Inventory
 from fencepost.model.impact import Impact
-from fencepost.witnesses.processes import GONE, STOPPED, Life
-from fencepost.witnesses.witness import Injected, Sight, all_of, witness
+from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
+from fencepost.witnesses.processes import GONE, STOPPED, ProcessIdentity
 
 PROOF_S = 15.0  # the longest wait for a record of a member that has just got its partitions
 HEALED_S = 5.0
@@ -39,11 +39,11 @@ class Stall:
     )
     outlasts: ClassVar[str] = "max.poll.interval.ms"
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return inventory.lacks_loop()
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Signal all targets to be slow from their next record on."""
         slow = [_Slow.of(world.members[m]) for m in target.members]
         for one in slow:
@@ -53,7 +53,7 @@ class Stall:
             for one in slow:
                 one.signal(signal.SIGUSR2)
 
-        return Injected(
+        return CallbackInjection(
             proven=lambda: witness(lambda: all_of({one.member.name: one.waits() for one in slow}), PROOF_S),
             undo=undo,
             healed=lambda: witness(lambda: all_of({one.member.name: one.went_on() for one in slow}), HEALED_S),
@@ -64,45 +64,45 @@ class Stall:
 class _Slow:
     """One incarnation of a member that is to be slow."""
 
-    member: Member
-    life: Life
+    member: MemberNode
+    life: ProcessIdentity
     since_ns: int
 
     @classmethod
-    def of(cls, member: Member) -> _Slow:
-        return cls(member, Life.of(member), now_ns())
+    def of(cls, member: MemberNode) -> _Slow:
+        return cls(member, ProcessIdentity.of(member), now_ns())
 
     def signal(self, number: int) -> None:
         """Signal only a process that has reported its start: before that, these signals would end it."""
-        if self.life.state() != GONE and self.member.told(EventKind.STARTED):
+        if self.life.state() != GONE and self.member.reported(EventKind.STARTED):
             self.member.signal(number)
 
     @property
     def stall(self) -> Mapping[str, Any] | None:
         """The event of its last stall since this fault began; None if there is none."""
-        stalls = (e for e in self.member.told(EventKind.STALL) if e["begin_ns"] >= self.since_ns)
+        stalls = (e for e in self.member.reported(EventKind.STALL) if e["begin_ns"] >= self.since_ns)
         return next(reversed([*stalls]), None)
 
-    def waits(self) -> Sight:
+    def waits(self) -> Observation:
         """Whether it waits now, because of this fault."""
         state, stall = self.life.state(), self.stall
         if state in (GONE, STOPPED):
-            return Sight(f"{self.life} is {state}")
+            return Observation(f"{self.life} is {state}")
         if stall is None or stall["end_ns"]:
-            return Sight(f"{self.life} waits with no record")
-        return Sight("", f"{self.life} waits with {_record(stall)} in hand", {"pid": self.life.pid})
+            return Observation(f"{self.life} waits with no record")
+        return Observation("", f"{self.life} waits with {_record(stall)} in hand", {"pid": self.life.pid})
 
-    def went_on(self) -> Sight:
+    def went_on(self) -> Observation:
         """Whether it waits no more; one that was killed meanwhile is healed by its end."""
         stall = self.stall
         if self.life.state() == GONE:
-            return Sight("", f"{self.life} is gone")
+            return Observation("", f"{self.life} is gone")
         if stall and not stall["end_ns"]:
-            return Sight(f"{self.life} still waits with {_record(stall)} in hand")
+            return Observation(f"{self.life} still waits with {_record(stall)} in hand")
         if stall is None:
-            return Sight("", f"{self.life} never waited")
+            return Observation("", f"{self.life} never waited")
         lasted_s = round((stall["end_ns"] - stall["begin_ns"]) / NS, 3)
-        return Sight("", f"{self.life} continued after {lasted_s:g} s", {"stalled_s": lasted_s})
+        return Observation("", f"{self.life} continued after {lasted_s:g} s", {"stalled_s": lasted_s})
 
 
 def _record(stall: Mapping[str, Any]) -> str:

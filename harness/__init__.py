@@ -19,8 +19,8 @@ from fencepost.model.topic import Topic
 from fencepost.scenario.loader import load
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.combinators import mix, rolling_bounce, rolling_deploy, sequence, together
+from fencepost.schedule.entries import at, every, flap, past_session, until, when
 from fencepost.schedule.planning import quiet
-from fencepost.schedule.single import at, every, flap, past_session, until, when
 from fencepost.schedule.swarm import swarm
 
 __all__ = [

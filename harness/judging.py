@@ -34,14 +34,14 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
         ProvisionError, WaitTimeout: Spark did not start. Nothing is stored; an earlier verdict stays.
     """
     from fencepost.checkers import judge as checks
-    from fencepost.checkers.spark.finder import finder
+    from fencepost.checkers.spark.detector import detector
     from fencepost.checkers.spark.session import Spark
 
     folder = RunFolder.open(run)
     _seal_what_was_left(folder)
     with nullcontext(spark) if spark else Spark.start() as session:
         try:
-            verdict = checks.judge(folder.path, finder(session), only)
+            verdict = checks.judge(folder.path, detector(session), only)
         except (ProvisionError, WaitTimeout) as error:
             again = f"Nothing was judged. When Spark works, run: fencepost check {folder.path}"
             raise type(error)(f"{error.args[0].rstrip('.')}. {again}") from error

@@ -121,11 +121,11 @@ def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster with three brokers, and proxies for eight members, for tests that need no scenario."""
     from fencepost.clusters import selection
     from fencepost.interfaces import ClusterSpec
-    from fencepost.processes.concurrency import turn
-    from fencepost.processes.owner import Owner
+    from fencepost.processes.concurrency import run_permit
+    from fencepost.processes.owner import ProcessOwner
 
     own = selection.own(_backend(request.config))
-    with turn(request.node.nodeid), Owner.open() as owner:
+    with run_permit(request.node.nodeid), ProcessOwner.open() as owner:
         with library_logs.quiet():
             cluster = own.provide(ClusterSpec(), owner, lambda note: None)
         yield cluster

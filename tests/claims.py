@@ -21,7 +21,7 @@ import history
 from cluster import planted
 from history.builder import HistoryBuilder
 
-from fencepost.checkers import coordination, oracle, promises
+from fencepost.checkers import group_rules, oracle, promises
 
 
 @dataclass
@@ -55,7 +55,7 @@ def claims() -> dict[str, Claim]:
 
 def _rules() -> Iterator[tuple[str, str]]:
     """Each kind with the rules that can report it."""
-    of_all: Mapping[Callable[..., Any], tuple[str, ...]] = {**oracle.RULES, **coordination.RULES}
+    of_all: Mapping[Callable[..., Any], tuple[str, ...]] = {**oracle.RULES, **group_rules.RULES}
     for rule, kinds in of_all.items():
         for kind in kinds:
             yield kind, f"`{rule.__module__.removeprefix('fencepost.checkers.')}.{rule.__name__}`"

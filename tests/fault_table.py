@@ -23,14 +23,14 @@ import pytest
 from fencepost import faults
 from fencepost.clock import NS, now_ns
 from fencepost.clusters import backends
-from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.capabilities import Abilities
 from fencepost.interfaces import Evidence, Fault, Injection, Selector, Target
 from fencepost.model import serialization
 from fencepost.model.settings import SESSION
 from fencepost.runner.preflight import needs
+from fencepost.schedule.entries import at
 from fencepost.schedule.planning import make_plan
-from fencepost.schedule.single import at
 from fencepost.targets import brokers, idle, member
 
 ITSELF = "itself"  # the fault chooses what it hits
@@ -92,7 +92,7 @@ class Cell:
         made: Fault = serialization.decode("fault", self.fault)
         return made
 
-    def lacking(self) -> str:
+    def inventory_problem(self) -> str:
         """What the back-end does not offer for it; empty: it permits the fault."""
         missing = sorted(self._needs() - set(offered()[self.backend]))
         return f"needs {' and '.join(missing)}, which {self.backend} has not" if missing else ""
@@ -115,7 +115,7 @@ def cells(backend: str) -> list[Cell]:
 
 def unfilled(backend: str) -> list[Cell]:
     """The cells that are left to fill: those that the back-end permits and no test of ``FILLED`` fills."""
-    return [cell for cell in cells(backend) if not cell.lacking() and str(cell) not in FILLED]
+    return [cell for cell in cells(backend) if not cell.inventory_problem() and str(cell) not in FILLED]
 
 
 class Noted:
@@ -197,7 +197,7 @@ def _row(cell: Cell, found: Mapping[Cell, Sequence[Look]]) -> Iterator[str]:
     looks = found.get(cell, ())
     proven, healed = ([s for s in looks if s["look"] == what and s["seen"]] for what in ("proven", "healed"))
     if not proven:
-        why = cell.lacking() or cell.lacking_here() or "no test has filled it on this machine yet"
+        why = cell.inventory_problem() or cell.lacking_here() or "no test has filled it on this machine yet"
         yield from ("no", why, *[""] * (len(HEAD) - 5))
         return
     yield str(len(proven))

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.processes.owner import Owner, send, wait_ended
+from fencepost.processes.owner import ProcessOwner, send, wait_ended
 
 DEBIANS = "/usr/lib/postgresql"
 USER = "postgres"  # the server refuses to be root's
@@ -34,7 +34,7 @@ def server() -> Iterator[str]:
     """The address of a database of it."""
     programs = binaries()
     assert programs is not None
-    with Owner.open() as owner:
+    with ProcessOwner.open() as owner:
         owner.directory.chmod(0o711)
         home = owner.directory / "postgres"
         home.mkdir()

@@ -1,7 +1,7 @@
 """A test of real parts that fails while the host itself is not steady tells nothing of the code: it is tried again.
 
-Not more than REPEATS times, and what it failed with is shown. The host is watched as in every run (``evidence.host``).
-On a steady host nothing is tried twice.
+Not more than REPEATS times, and what it failed with is shown. The host is watched as in every run
+(``evidence.host_monitor``). On a steady host nothing is tried twice.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.clock import now_ns
-from fencepost.evidence import host
-from fencepost.processes.owner import Owner
+from fencepost.evidence import host_monitor
+from fencepost.processes.owner import ProcessOwner
 
 REAL = ("chaos", "cluster", "docker", "spark", "browser", "postgresql")
 REPEATS = 2
@@ -36,9 +36,9 @@ class Steadiness:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         if self._file is None and is_real(item):
-            owner = self._stopped.enter_context(Owner.open())
-            self._file = owner.directory / host.FILE
-            self._stopped.callback(host.start(owner, owner.directory).stop)
+            owner = self._stopped.enter_context(ProcessOwner.open())
+            self._file = owner.directory / host_monitor.FILE
+            self._stopped.callback(host_monitor.start(owner, owner.directory).stop)
         self._begun_ns = now_ns()
 
     def pytest_unconfigure(self) -> None:

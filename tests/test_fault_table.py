@@ -28,7 +28,7 @@ def parameters(module: ModuleType) -> set[Cell]:
 def test_a_test_fills_each_cell_or_its_back_end_lacks_something() -> None:
     filled = {cell for module in MODULES.values() for cell in parameters(module)}
     every = {cell for backend in offered() for cell in cells(backend)}
-    empty = {cell for cell in every - filled if not cell.lacking()}
+    empty = {cell for cell in every - filled if not cell.inventory_problem()}
     assert {str(cell) for cell in empty} == set(FILLED)
     assert all(hasattr(MODULES[module], test) for module, _, test in (name.partition(".") for name in FILLED.values()))
     assert filled <= every
@@ -49,7 +49,7 @@ def test_a_test_fills_each_cell_or_its_back_end_lacks_something() -> None:
     ids=str,
 )
 def test_the_reason_is_what_the_back_end_lacks(cell: Cell, reason: str) -> None:
-    assert cell.lacking() == reason
+    assert cell.inventory_problem() == reason
 
 
 def look(what: str, seen: bool, seconds: float, test: str = "test_it_dies") -> dict[str, object]:

@@ -37,7 +37,7 @@ class Writing(Load):
         handler_ms: how long a record's handler takes.
         batch: records that one poll may return.
         commit_every_ms: how often ``after-processing`` commits; 0: after each record.
-        planted_bug: a bug of members, described in ``fencepost_member.planted``. Empty: none.
+        planted_bug: a bug of members, described in ``fencepost_member.planted_bugs``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
         policies, bugs: the valid values of ``commit`` and ``planted_bug``.
     """
@@ -55,7 +55,7 @@ class Writing(Load):
     bugs: ClassVar[Collection[str]] = ()
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         check_known("commit policy", self.commit, self.policies)
         check_known("planted bug", self.planted_bug, ("", *self.bugs))
         check_options(self)
@@ -65,8 +65,8 @@ class Writing(Load):
         """The time that a member is busy with a record, in ms."""
         return self.handler_ms
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Also says why members could not keep up."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. Also says why members could not keep up."""
         able = min(inventory.members, sum(inventory.topics.values()))
         return (
             alien_loop(inventory)

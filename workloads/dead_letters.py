@@ -14,7 +14,7 @@ from fencepost.model import Inventory
 from fencepost.workloads._common import at_least_once, check_deadline, check_known
 from fencepost.workloads._writing import WritingElsewhere
 from fencepost_member.config import PARK, STOP, TRANSACTION
-from fencepost_member.planted import LETTERS, PARKINGS
+from fencepost_member.planted_bugs import LETTERS, PARKINGS
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class DeadLetters(WritingElsewhere):
 
     @property
     def retried(self) -> str:
-        """See ``Retried``."""
+        """See ``HasRetryService``."""
         return f"{self.into}-{'redirect' if self.keep_order else 'retried'}" if self.retried_after_ms else ""
 
     @property
@@ -84,7 +84,7 @@ class DeadLetters(WritingElsewhere):
         """That topic, where members write and read it, too; empty: members ignore retries."""
         return self.retried if self.keep_order else ""
 
-    def lacking(self, inventory: Inventory) -> str:
+    def inventory_problem(self, inventory: Inventory) -> str:
         """See ``Writing``. Also says why keys would never be free again: with few keys, another record of the key
         arrives while one waits."""
         while_one_waits = (
@@ -95,7 +95,7 @@ class DeadLetters(WritingElsewhere):
                 f"nearly all keys would be parked, as {self.keys} keys have {self.rate_hz:g} records/s, each of which "
                 f"parks its key for {self.retried_after_ms:g} ms: use more keys, or lower rate_hz or retried_after_ms"
             )
-        return super().lacking(inventory)
+        return super().inventory_problem(inventory)
 
     @property
     def each_ms(self) -> float:

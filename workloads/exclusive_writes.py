@@ -56,7 +56,7 @@ class ExclusiveWrites(Load):
     rate_hz: float = field(default=100, kw_only=True)
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         check_known("fence", self.fence, FENCES)
         check_options(self)
         _check_store(self.store)
@@ -71,8 +71,8 @@ class ExclusiveWrites(Load):
         """See ``interfaces.process.Supervised``."""
         return self.overdue_ms if self.fence == SUPERVISOR else 0
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Also says why members could not keep up."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. Also says why members could not keep up."""
         if alien := next((client for client in inventory.clients if client.library.lines), None):
             return f"{alien} has a loop of its own, which writes to no store"
         able = min(inventory.members, sum(inventory.topics.values()))

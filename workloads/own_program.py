@@ -11,7 +11,7 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory, serialization
 from fencepost.model.clients import BLACK_BOX, VERIFIABLE
 from fencepost.workloads._common import Load, at_least_once, check_options
-from fencepost_member.config import EFFECT, PROCESSED, TOLD
+from fencepost_member.config import EFFECT, PROCESSED, REPORTED
 
 UNKNOWN = "unknown"
 
@@ -39,7 +39,7 @@ class OwnProgram(Load):
     rate_hz: float = field(default=200, kw_only=True)
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.processed not in (*PROCESSED, UNKNOWN):
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join((*PROCESSED, UNKNOWN))}")
         check_options(self)
@@ -48,11 +48,11 @@ class OwnProgram(Load):
         if self.rate_hz <= 0:
             raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
-        if self.processed == TOLD and VERIFIABLE in {client.name for client in inventory.clients}:
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
+        if self.processed == REPORTED and VERIFIABLE in {client.name for client in inventory.clients}:
             return f"{VERIFIABLE} does not report when it is done with a record"
-        if (self.processed == UNKNOWN) != bool(silent := inventory.lacks_telling()):
+        if (self.processed == UNKNOWN) != bool(silent := inventory.lacks_reports()):
             known = f"use processed={UNKNOWN!r}" if silent else f"processed={UNKNOWN!r} needs the client {BLACK_BOX}"
             return f"{silent}: {known}" if silent else known
         return "" if inventory.own_program else "own_program needs a group with a command, which runs the program"

@@ -21,8 +21,8 @@ from fencepost.workloads._common import (
     unable,
 )
 from fencepost_member.config import ASYNCHRONOUS, AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
-from fencepost_member.planted import NAMES as PLANTED_BUGS
-from fencepost_member.planted import NEEDS as PLANTED_NEEDS
+from fencepost_member.planted_bugs import NAMES as PLANTED_BUGS
+from fencepost_member.planted_bugs import NEEDS as PLANTED_NEEDS
 
 DEADLINES = COMMIT_POLICIES[:2]  # the policies that allow a deadline
 PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # the policies that a program with its own loop may have
@@ -58,7 +58,7 @@ class PollLoop(Load):
             the records in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
             subscribes again. 0: no limit.
         planted_bug: a bug of members, for tests and demonstrations, described by one of the modules of
-            ``fencepost_member.planted``. Empty: none.
+            ``fencepost_member.planted_bugs``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
     """
 
@@ -76,7 +76,7 @@ class PollLoop(Load):
     deadline_ms: float = 0
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         check_known("commit policy", self.commit, COMMIT_POLICIES)
         check_known("planted bug", self.planted_bug, ("", *PLANTED_BUGS))
         check_known("backpressure", self.backpressure, ("", *BACKPRESSURE))
@@ -102,8 +102,9 @@ class PollLoop(Load):
             )
         check_deadline(self.deadline_ms, self.handler_ms + self.slow_ms, self.handler)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Also says why members could not keep up: unread records would not be the group's fault."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. Also says why members could not keep up: unread records would not be the group's
+        fault."""
         missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
         return alien_loop(inventory) or missing or self._unable(inventory) or self._overload(inventory)
 

@@ -11,7 +11,7 @@ from fencepost.interfaces import Promise
 from fencepost.workloads._common import at_least_once, check_deadline
 from fencepost.workloads._writing import Writing
 from fencepost_member.config import REQUEUE, TRANSACTION
-from fencepost_member.planted import REQUEUES
+from fencepost_member.planted_bugs import REQUEUES
 
 
 @dataclass(frozen=True)

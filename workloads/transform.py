@@ -12,7 +12,7 @@ from fencepost.interfaces import Promise
 from fencepost.workloads._common import at_least_once
 from fencepost.workloads._writing import WritingElsewhere
 from fencepost_member.config import TRANSACTION
-from fencepost_member.planted import OUTPUTS
+from fencepost_member.planted_bugs import OUTPUTS
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from fencepost.workloads._common import (
     unable,
 )
 from fencepost_member.config import ASYNCHRONOUS, LANES
-from fencepost_member.planted import POOLS
+from fencepost_member.planted_bugs import POOLS
 
 NEEDS = ("Pauses",)  # a feature of the adapter: a partition that has enough in hand is paused
 DELAYS = "Delays"  # likewise: it polls while a revocation is delayed
@@ -50,7 +50,7 @@ class WorkerPool(Load):
         handler: a function of yours, see ``PollLoop``; several threads call it at a time.
         batch: records that one poll may return.
         commit_every_ms: how often it commits; 0: after each poll.
-        planted_bug: a bug of members, described in ``fencepost_member.planted.pools``. Empty: none.
+        planted_bug: a bug of members, described in ``fencepost_member.planted_bugs.pools``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
     """
 
@@ -69,13 +69,13 @@ class WorkerPool(Load):
     planted_in: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         check_known("lanes", self.lanes, LANES)
         check_known("planted bug", self.planted_bug, ("", *POOLS))
         check_options(self)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Also says why members could not keep up."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. Also says why members could not keep up."""
         lanes = sum(inventory.topics.values()) if self.lanes == "partition" else self.keys
         able = min(inventory.members * self.workers, lanes)
         return (

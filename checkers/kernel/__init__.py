@@ -16,17 +16,17 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, streams, stuck, times, writes
-from fencepost.checkers.kernel.before import Before
+from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, stalls, streams, times, writes
+from fencepost.checkers.kernel.aggregates import Aggregates, Label
+from fencepost.checkers.kernel.carry import Carry
 from fencepost.checkers.kernel.columns import DamagedFile, Files
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.ranges import Task
-from fencepost.checkers.kernel.tallies import Label, Tallies
+from fencepost.checkers.kernel.context import KernelContext
+from fencepost.checkers.kernel.partitioning import Task
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.reading import first_line
 
 _LOG = logging.getLogger(__name__)
-Rule = Callable[[Part], None]
+Rule = Callable[[TaskData], None]
 
 SENDS = ("duplicate-write", "nonmonotonic-send")
 OFFSETS: dict[Rule, tuple[str, ...]] = {
@@ -51,7 +51,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     commits.work_after_fencing: ("work-after-fencing",),
     times.processing_overlap: ("processing-overlap",),
     times.stale_work: ("work-after-reassignment", "processing-after-revocation"),
-    writes.landed: SENDS,
+    writes.send_order: SENDS,
     members.work_without_polls: ("stuck-member",),
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
@@ -61,7 +61,7 @@ STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.history_incomplete: ("history-incomplete",),
 }
 STUCK: dict[Rule, tuple[str, ...]] = {
-    stuck.standing_still: ("stuck-partition", "slow-recovery", "collateral-stall"),
+    stalls.standing_still: ("stuck-partition", "slow-recovery", "collateral-stall"),
 }
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "all": {**OFFSETS, **STREAMS, **STUCK},
@@ -70,22 +70,22 @@ RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "stuck": STUCK,
     "keys": {keys.key_order: ("key-order",)},
     "overlap": {times.processing_overlap: ("processing-overlap",)},
-    "sends": {writes.landed: SENDS},
+    "sends": {writes.send_order: SENDS},
 }
 
 
-def perform(history: Path, judged: Judged, tasks: Iterable[Task]) -> Tallies:
+def perform(history: Path, judged: KernelContext, tasks: Iterable[Task]) -> Aggregates:
     """Judge some tasks. A rule that crashes fails its kinds (``#failed``) and no others."""
-    tallies = Tallies()
+    tallies = Aggregates()
     with Files(history, judged.tables.inferred_of) as files:
         for task in tasks:
-            for part in _parts(Part(judged, files, task, tallies)):
+            for part in _parts(TaskData(judged, files, task, tallies)):
                 for rule, kinds in RULES[task.rules].items():
                     _look(part, rule, kinds)
     return tallies
 
 
-def _parts(part: Part) -> Iterator[Part]:
+def _parts(part: TaskData) -> Iterator[TaskData]:
     """The part itself; of a member's deliveries the stretches, of which each knows what to remember of those before."""
     if part.task.rules != "streams":
         yield part
@@ -96,13 +96,13 @@ def _parts(part: Part) -> Iterator[Part]:
         try:
             returns = part.tables.returns_of.get((stretch.rows.names[0], part.tp), ())
             moves = partial(part.moves, stretch.rows.names[0])
-            before = Before.of(stretch.rows, stretch.before, returns, moves)
+            before = Carry.of(stretch.rows, stretch.before, returns, moves)
         except DamagedFile:
             return  # as the rules have told
         yield (stretch := replace(part, task=part.task.stretch(*span), before=before))
 
 
-def _look(part: Part, rule: Rule, kinds: tuple[str, ...]) -> None:
+def _look(part: TaskData, rule: Rule, kinds: tuple[str, ...]) -> None:
     try:
         rule(part)
     except DamagedFile as error:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fencepost.checkers.kernel.arrays import Array, Columns, constant
+from fencepost.checkers.kernel.partitioning import Task, statistics_of
 from fencepost.checkers.kernel.processing import ASKED, PROCESSED, Rules, as_processed
-from fencepost.checkers.kernel.ranges import Task, told
 from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import first_line
 from fencepost.history.run_folder import opened
@@ -106,7 +106,7 @@ class Files:
     def read(self, task: Task, folder: str, names: Sequence[str], near: Near | None = None) -> Iterator[Piece]:
         """Each row group of ``folder`` that has rows of the task (and is ``near``), with some columns of these rows."""
         for group in self._groups(task, folder, near):
-            offsets = None if folder == "unacked" else group.told("offset")
+            offsets = None if folder == "unacked" else group.statistics("offset")
             if offsets and not (offsets.min < task.high and task.low <= offsets.max):
                 continue
             piece = Piece(group.file.path.stem, group.read, names, group.rows)
@@ -118,14 +118,14 @@ class Files:
     def within(self, task: Task, name: str, interval: int) -> bool:
         """Whether a task has all deliveries of an incarnation in one of its intervals."""
         near, mine = Near("interval", "interval", [(interval, interval)]), task.whole().only(name)
-        return all(_within(group.told("offset"), task) for group in self._groups(mine, "delivered", near))
+        return all(_within(group.statistics("offset"), task) for group in self._groups(mine, "delivered", near))
 
     def _groups(self, task: Task, folder: str, near: Near | None) -> Iterator[_Group]:
         for name, numbers in task.of(folder):
             file = self._file(folder, name)
             rules = self._rules.get((file.path.stem, task.tp), ()) if folder == "delivered" else ()
             for group in (_Group(file, number, rules) for number in numbers):
-                if near is None or not group.apart(near):
+                if near is None or not group.disjoint(near):
                     yield group
 
     def _file(self, folder: str, name: str) -> _File:
@@ -156,15 +156,15 @@ class _Group:
         self._metadata = file.parquet.metadata.row_group(number)
         self.rows = self._metadata.num_rows
 
-    def told(self, name: str) -> Any:
+    def statistics(self, name: str) -> Any:
         """The statistics of a column; None where they do not tell all of its values."""
         if self._rules and name in PROCESSED:
             return None  # the file has those of what was recorded
-        return told(self._metadata.column(self.file.fields[name][0]))
+        return statistics_of(self._metadata.column(self.file.fields[name][0]))
 
-    def apart(self, near: Near) -> bool:
+    def disjoint(self, near: Near) -> bool:
         """Whether no row can be near."""
-        first, last = self.told(near.first), self.told(near.last)
+        first, last = self.statistics(near.first), self.statistics(near.last)
         if not (first and last):
             return False
         later = bisect_left(near.spans, first.min, key=itemgetter(1))  # the first one that does not end before
@@ -191,7 +191,7 @@ class _Group:
         found = {}
         for name in names:
             kind = self.file.fields[name][1]
-            values = self.told(name) if kind.bit_width <= 32 else None
+            values = self.statistics(name) if kind.bit_width <= 32 else None
             if values and values.min == values.max:
                 found[name] = np.broadcast_to(np.array(values.min, kind.to_pandas_dtype()), self.rows)
         return found

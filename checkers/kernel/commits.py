@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.part import NEVER, Part
-from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.detections import Detection, blamed
+from fencepost.checkers.kernel.aggregates import Aggregates, Label, Totals
+from fencepost.checkers.kernel.task_data import NEVER, TaskData
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.commits import answered_offsets, back_ns, hindrance, is_fence, told_offsets, tried_past
-from fencepost.checkers.tables.rows import Accepted, Interval
+from fencepost.checkers.tables.commits import (
+    answered_offsets,
+    back_ns,
+    hindrance,
+    is_fence,
+    reported_offsets,
+    tried_past,
+)
+from fencepost.checkers.tables.rows import Interval, OffsetCommit
 
 Array = NDArray[Any]
 
 
-def commit_ahead(part: Part) -> None:
+def commit_ahead(part: TaskData) -> None:
     """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
     done_ns = part.finished_ns
     if part.tables.by_effect:
@@ -39,22 +46,22 @@ def commit_ahead(part: Part) -> None:
                 late = np.empty(0, np.int64)
             if len(late):
                 offsets = part.places.offsets(late)
-                numbers = Numbers(len(late), int(offsets[0]), int(offsets[-1]), commit.begin_ns, commit.end_ns)
-                excuse = part.tables.remade(part.tp, commit.begin_ns)
+                numbers = Totals(len(late), int(offsets[0]), int(offsets[-1]), commit.begin_ns, commit.end_ns)
+                excuse = part.tables.recreated(part.tp, commit.begin_ns)
                 part.tallies.put("commit-ahead", part.tp, Label((interval.incarnation,), "", excuse), numbers)
             reached = max(reached, commit.offset)
 
 
-def _start(part: Part, interval: Interval) -> int:
+def _start(part: TaskData, interval: Interval) -> int:
     """Where an interval began to read; far away when it never delivered anything."""
     first = part.first_delivered(interval.incarnation, interval.number)
     if first is None:
         return NEVER
-    told = part.tables.committed_between(part.tp, interval.assigned_begin_ns, first.delivered_ns)
-    return max(first.offset, *told)
+    reported = part.tables.committed_between(part.tp, interval.assigned_begin_ns, first.delivered_ns)
+    return max(first.offset, *reported)
 
 
-def commit_before_send(part: Part) -> None:
+def commit_before_send(part: TaskData) -> None:
     """``commit-beyond-end``: a record that was sent after a commit above it had been written."""
     commits = sorted(part.tables.accepted_of.get(part.tp, ()), key=lambda a: a.offset)
     if not commits:
@@ -66,7 +73,7 @@ def commit_before_send(part: Part) -> None:
     who = np.array([*(n for _, _, n in first), -1], np.int64)
 
     def label(n: int) -> Label:
-        return Label(people(part.tables.writer(commits[n])), "", part.tables.declared(part.tp, commits[n].at_ns))
+        return Label(blamed(part.tables.writer(commits[n])), "", part.tables.declared(part.tp, commits[n].at_ns))
 
     for sent, where in zip(part.sent, part.sent_where, strict=True):
         late = _after(sent["offset"], sent["sent_ns"], edges, at_ns)
@@ -94,7 +101,7 @@ def _after(offset: Array, sent_ns: Array, edges: Array, at_ns: Array) -> Array:
     return np.flatnonzero(at_ns[np.searchsorted(edges, offset, side="right")] < sent_ns)
 
 
-def off_by_one(part: Part) -> None:
+def off_by_one(part: TaskData) -> None:
     """``#behind``: the finished visible records at or above the final committed offset, and ``#done``: all of them.
 
     ``off_by_one_of`` makes of them what all partitions together show. ``to_ns``: when the first one was finished.
@@ -107,26 +114,26 @@ def off_by_one(part: Part) -> None:
     behind = low + np.flatnonzero(done[low:])
     if len(behind):
         offsets, done_ns = part.places.offsets(behind[[0, -1]]), int(part.finished_ns[behind[0]])
-        numbers = Numbers(len(behind), int(offsets[0]), int(offsets[1]), 0, done_ns)
+        numbers = Totals(len(behind), int(offsets[0]), int(offsets[1]), 0, done_ns)
         part.tallies.put("#behind", part.tp, numbers=numbers)
 
 
-def off_by_one_of(tallies: Tallies, tables: Tables) -> Iterator[Sighting]:
+def off_by_one_of(tallies: Aggregates, tables: Tables) -> Iterator[Detection]:
     """``off-by-one``: of all partitions, the one finished record that was not committed is at the committed offset."""
     of = {(kind, tp): numbers for (kind, tp, *_), numbers in tallies.items() if kind in ("#done", "#behind")}
     final = [tables.accepted_of[tp][-1] for kind, tp in of if kind == "#done" and tables.final_committed(tp) >= 0]
 
-    def knew(commit: Accepted) -> bool:
-        n = of.get(("#behind", commit.tp), Numbers(0))
+    def knew(commit: OffsetCommit) -> bool:
+        n = of.get(("#behind", commit.tp), Totals(0))
         done_ns = n.to_ns if (n.count, n.first) == (1, commit.offset) else NEVER
         return done_ns < commit.written.begin_ns and not tried_past(tables, commit)
 
     for commit in final if tables.quiet.end_ns and len(final) > 1 and all(map(knew, final)) else ():
-        members, at_ns = people(tables.writer(commit)), commit.at_ns
-        yield Sighting("off-by-one", commit.tp, members, "", "", commit.offset, at_ns, at_ns)
+        members, at_ns = blamed(tables.writer(commit)), commit.at_ns
+        yield Detection("off-by-one", commit.tp, members, "", "", commit.offset, at_ns, at_ns)
 
 
-def work_after_fencing(part: Part) -> None:
+def work_after_fencing(part: TaskData) -> None:
     """``work-after-fencing``: begun in an interval whose commit had been refused because the member was out."""
     rows = part.rows.by_interval
     for interval in part.intervals:
@@ -146,11 +153,11 @@ def work_after_fencing(part: Part) -> None:
             if len(those):
                 offsets, last_ns = rows.offset[those], int(rows.begin_ns[those].max())
                 label = Label((interval.incarnation,), fence.error, excuse)
-                numbers = Numbers(len(offsets), int(offsets.min()), int(offsets.max()), fence.end_ns, last_ns)
+                numbers = Totals(len(offsets), int(offsets.min()), int(offsets.max()), fence.end_ns, last_ns)
                 part.tallies.put("work-after-fencing", part.tp, label, numbers)
 
 
-def wrong_start(part: Part) -> None:
+def wrong_start(part: TaskData) -> None:
     """``wrong-start``, ``stale-offset-answer``: the first record of a stream is not where the group had got to."""
     rows = part.rows.by_interval
     reached = {0: part.before.reached} if part.before else {}
@@ -163,7 +170,7 @@ def wrong_start(part: Part) -> None:
         offset, at_ns = int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])
         begins = partial(_begins, part, offset, before)
         wrong = None
-        if not begins(*told_offsets(part.tables, interval, at_ns)):
+        if not begins(*reported_offsets(part.tables, interval, at_ns)):
             wrong = answered_offsets(part.tables, interval, at_ns, begins)
         if wrong:
             (kind, cause), excuse = wrong, part.tables.declared(part.tp, at_ns)
@@ -171,12 +178,12 @@ def wrong_start(part: Part) -> None:
                 cause, excuse = "seek", excuse or part.tables.sought
             label, numbers = (
                 Label((interval.incarnation,), cause, excuse),
-                Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns),
+                Totals(1, offset, offset, interval.assigned_begin_ns, at_ns),
             )
             part.tallies.put(kind, part.tp, label, numbers)
 
 
-def _went(part: Part, interval: Interval, offset: int, at_ns: int) -> bool:
+def _went(part: TaskData, interval: Interval, offset: int, at_ns: int) -> bool:
     """Whether the program had gone to a visible record, or to before it where nothing else is."""
     moves = part.tables.moves_in(interval.incarnation, part.tp, interval, at_ns)
     goals = np.array([move.offset for move in moves if move.offset <= offset], np.int64)
@@ -184,10 +191,10 @@ def _went(part: Part, interval: Interval, offset: int, at_ns: int) -> bool:
     return bool(len(goals)) and not between.all()
 
 
-def _begins(part: Part, offset: int, kept: int | None, told: Sequence[int], reset: bool) -> bool:
+def _begins(part: TaskData, offset: int, kept: int | None, reported: Sequence[int], reset: bool) -> bool:
     if reset and part.tables.resets_to_end:
         return True
-    starts = [max(start, part.start) for start in told] + ([] if kept is None else [kept])
+    starts = [max(start, part.start) for start in reported] + ([] if kept is None else [kept])
     starts += [part.start] if reset else []
     if offset in starts:
         return True

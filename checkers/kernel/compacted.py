@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.whole import PRODUCED
+from fencepost.checkers.kernel.partition_lookup import PRODUCED
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.retention import NO_KEY, same_key
-from fencepost.history import Sent
+from fencepost.history import SendOutcome
 
 Array = NDArray[Any]
 NEVER_SENT, SENT, ABORTED = 0, 1, 2
 
 
-def replaced(part: Part, key: Array, writer: Array, offset: Array) -> Array:
+def replaced(part: TaskData, key: Array, writer: Array, offset: Array) -> Array:
     """Which of some records have a later one of their key in the partition that was committed, as far as is known.
 
     As a rule the log tells of all of them, and then nothing else is read.
@@ -40,19 +40,19 @@ Known = Iterator[tuple[Array, Array]]  # keys and offsets of records, those of s
 Keys = Callable[[Array, Array], Array]
 
 
-def _logged(part: Part, keys: Keys, _: Array) -> Known:
+def _logged(part: TaskData, keys: Keys, _: Array) -> Known:
     for piece in part.whole.records("log", ["offset", "key", "writer"]):
         yield keys(piece["key"], piece["writer"]), piece["offset"]
 
 
-def _acknowledged(part: Part, keys: Keys, _: Array) -> Known:
+def _acknowledged(part: TaskData, keys: Keys, _: Array) -> Known:
     for folder in PRODUCED:
         for piece in part.whole.records(folder, ["offset", "key", "writer", "outcome"]):
-            mine = np.flatnonzero(piece["outcome"] == Sent.OK)
+            mine = np.flatnonzero(piece["outcome"] == SendOutcome.OK)
             yield keys(piece["key"][mine], piece["writer"][mine]), piece["offset"][mine]
 
 
-def _delivered(part: Part, keys: Keys, wanted: Array) -> Known:
+def _delivered(part: TaskData, keys: Keys, wanted: Array) -> Known:
     for piece in part.whole.records("delivered", ["offset", "key", "writer", "seq"]):
         those = keys(piece["key"], piece["writer"])
         mine = np.flatnonzero(np.isin(those, wanted))
@@ -60,7 +60,7 @@ def _delivered(part: Part, keys: Keys, wanted: Array) -> Known:
         yield those[mine], piece["offset"][mine]
 
 
-def _strangers(part: Part) -> bool:
+def _strangers(part: TaskData) -> bool:
     """Whether the partition has records of writers that nobody knows, whose keys are recorded in another way."""
     folders = ("log", "delivered")
     return any((piece["writer"] < 0).any() for name in folders for piece in part.whole.records(name, ["writer"]))
@@ -80,19 +80,19 @@ def _same(key: Array, writer: Array) -> Array:
     return found
 
 
-def among_sends(part: Part, key: Array, writer: Array, seq: Array) -> Array:
+def among_sends(part: TaskData, key: Array, writer: Array, seq: Array) -> Array:
     """Of each of some records, whether it was sent, and whether one of its sends was aborted with its transaction."""
     wanted = list(zip(key.tolist(), writer.tolist(), seq.tolist(), strict=True))
     found: dict[tuple[int, int, int], int] = {}
     for sends, near in part.whole.sends(seq) if wanted else ():
-        aborted = (sends["outcome"][near] == Sent.ABORTED).tolist()
+        aborted = (sends["outcome"][near] == SendOutcome.ABORTED).tolist()
         records = zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True)
         for record, was_aborted in zip(records, aborted, strict=True):
             found[record] = max(found.get(record, SENT), ABORTED if was_aborted else SENT)
     return np.array([found.get(record, NEVER_SENT) for record in wanted], np.int8)
 
 
-def fates(part: Part, index: Array) -> Array:
+def fates(part: TaskData, index: Array) -> Array:
     """The same of some delivered rows. Of a compacted log these are many: mostly an acknowledged send has a row's own
     offset, and nothing was aborted."""
     rows, names = part.rows, ("key", "writer", "seq")
@@ -104,7 +104,7 @@ def fates(part: Part, index: Array) -> Array:
     return found
 
 
-def _acknowledged_there(part: Part, index: Array) -> Array:
+def _acknowledged_there(part: TaskData, index: Array) -> Array:
     """Which of some rows have an acknowledged send at their own offset, and none that was aborted."""
     rows, places, names = part.rows, part.where.places(index), ("key", "writer", "seq")
     found = np.zeros(len(index), bool)
@@ -115,6 +115,6 @@ def _acknowledged_there(part: Part, index: Array) -> Array:
         same = [sent[name][at[places[there]]] == getattr(rows, name)[index[there]] for name in names]
         found[there[np.logical_and.reduce(same)]] = True
     pieces = (piece for folder in PRODUCED for piece in part.whole.records(folder, ["outcome"]))
-    aborted = ((piece, np.flatnonzero(piece["outcome"] == Sent.ABORTED)) for piece in pieces)
+    aborted = ((piece, np.flatnonzero(piece["outcome"] == SendOutcome.ABORTED)) for piece in pieces)
     of_aborted = np.concatenate([rows.seq[:0], *(piece["seq"][those] for piece, those in aborted if len(those))])
     return np.asarray(found & ~np.isin(rows.seq[index], of_aborted))

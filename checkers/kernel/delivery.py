@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.detections import blamed
+from fencepost.checkers.kernel.aggregates import Label, Totals
 from fencepost.checkers.kernel.arrays import Columns
 from fencepost.checkers.kernel.compacted import ABORTED, NEVER_SENT, SENT, fates, replaced
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.places import Where
+from fencepost.checkers.kernel.offset_index import RowPositions
 from fencepost.checkers.kernel.rows import of_streams
-from fencepost.checkers.kernel.tallies import Label, Numbers
-from fencepost.checkers.sightings import people
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.rows import FOREVER
-from fencepost.history import State
+from fencepost.history import RecordState
 
 Array = NDArray[Any]
 CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek", "expired")
 
 
-def facts(part: Part) -> None:
-    """The numbers of ``facts.Facts``, as tallies whose kinds begin with ``#``."""
+def facts(part: TaskData) -> None:
+    """The numbers of ``counts.JudgedCounts``, as tallies whose kinds begin with ``#``."""
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
     looked_at = part.visible[domain]
@@ -38,24 +38,24 @@ def facts(part: Part) -> None:
         "#finished": int(np.count_nonzero(rows.finished)),
     }
     for kind, count in counts.items():
-        part.tallies.put(kind, -1, numbers=Numbers(count))
+        part.tallies.put(kind, -1, numbers=Totals(count))
     first, last = (int(rows.delivered_ns.min()), int(rows.done_ns.max())) if len(rows) else (0, 0)
-    part.tallies.put("#delivered", -1, numbers=Numbers(len(rows), from_ns=first, to_ns=last))
+    part.tallies.put("#delivered", -1, numbers=Totals(len(rows), from_ns=first, to_ns=last))
 
 
-def beside_the_log(part: Part) -> None:
+def beside_the_log(part: TaskData) -> None:
     """What the log does not hold at its offset, of all that was sent and of all that was delivered."""
     logged = {name: part.logged(name) for name in ("key", "writer", "seq")}
     _vanished(part, _strange(part, logged, part.where, vars(part.rows)))
     del logged["key"]  # of a send, writer and number say everything
     lost = [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)]
     if part.tp in part.tables.compacted:
-        taken = _taken(part, part.sent_where, part.sent, lost)
+        taken = _compacted_away(part, part.sent_where, part.sent, lost)
         lost = [those[~of] for those, of in zip(lost, taken, strict=True)]
     _lost_write(part, lost)
 
 
-def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Array]) -> Array:
+def _strange(part: TaskData, logged: Columns, where: RowPositions, columns: Mapping[str, Array]) -> Array:
     """The rows for which the log has nothing, or another content, where it begins or above."""
     there = np.ones(len(columns["offset"]), bool)
     for name, column in logged.items():
@@ -64,8 +64,8 @@ def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Ar
     return strange[columns["offset"][strange] >= part.tables.log_start(part.tp)]
 
 
-def _taken(
-    part: Part, wheres: Sequence[Where], pieces: Sequence[Mapping[str, Array]], strange: Sequence[Array]
+def _compacted_away(
+    part: TaskData, wheres: Sequence[RowPositions], pieces: Sequence[Mapping[str, Array]], strange: Sequence[Array]
 ) -> list[Array]:
     """Which of the strange rows of each piece compaction may have taken, as a later record of their key was there."""
     gone = [~part.visible[where.places(those)] for where, those in zip(wheres, strange, strict=True)]
@@ -78,7 +78,7 @@ def _taken(
     return gone
 
 
-def _lost_write(part: Part, lost: Sequence[Array]) -> None:
+def _lost_write(part: TaskData, lost: Sequence[Array]) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
     excuse = part.tables.declared(part.tp, FOREVER) if any(map(len, lost)) else ""
     for sent, which in zip(part.sent, lost, strict=True):
@@ -96,7 +96,7 @@ def _lost_write(part: Part, lost: Sequence[Array]) -> None:
         )
 
 
-def _vanished(part: Part, strange: Array) -> None:
+def _vanished(part: TaskData, strange: Array) -> None:
     """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row that the log does not hold, by its sends."""
     rows = part.rows
     if not len(strange):
@@ -119,12 +119,12 @@ def _vanished(part: Part, strange: Array) -> None:
         )
 
 
-def _compacted(part: Part, strange: Array, sent: Array) -> Array:
+def _compacted(part: TaskData, strange: Array, sent: Array) -> Array:
     """Which of these rows compaction may have taken: sent and not aborted, or of writers that nobody knows."""
     found, rows = np.zeros(len(strange), bool), part.rows
     foreign = (sent == NEVER_SENT) & (rows.writer[strange] < 0)
     known = np.flatnonzero((sent == SENT) | foreign)
-    (found[known],) = _taken(part, [part.where], [vars(rows)], [strange[known]])
+    (found[known],) = _compacted_away(part, [part.where], [vars(rows)], [strange[known]])
     for index in np.flatnonzero(foreign & ~part.visible[part.where.places(strange)]).tolist():
         found[index] |= part.tables.tombstone_gone(part.tp, int(rows.delivered_ns[strange[index]]))
     return found
@@ -134,7 +134,7 @@ def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int
     return Label((names[who],), "", act or excuses.get(names[who], ""))
 
 
-def inconsistent_offsets(part: Part) -> None:
+def inconsistent_offsets(part: TaskData) -> None:
     """``inconsistent-offsets``: delivered with another content than the first delivery of its offset."""
     rows = part.rows.in_turn(part.again)
     if not len(rows):
@@ -148,14 +148,14 @@ def inconsistent_offsets(part: Part) -> None:
         "inconsistent-offsets",
         part.tp,
         [rows.who[other], rows.who[first[other]]],
-        lambda who, before: Label(people(rows.names[who], rows.names[before]), "", excuse),
+        lambda who, before: Label(blamed(rows.names[who], rows.names[before]), "", excuse),
         first=rows.offset[other],
         from_ns=rows.delivered_ns[first[other]],
         to_ns=rows.delivered_ns[other],
     )
 
 
-def unseen(part: Part) -> None:
+def unseen(part: TaskData) -> None:
     """``unseen``: a visible record of the domain that nobody finished."""
     low, high = part.places.below(part.start), part.places.below(part.stop)
     missed = low + np.flatnonzero(part.visible[low:high] & part.unheld[low:high])
@@ -179,13 +179,13 @@ def unseen(part: Part) -> None:
 
     def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
         excuse = act or (remade if over else _in_hand(part, who, interval) if last else "")
-        return Label(people(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
+        return Label(blamed(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
 
     codes = [passer, who, interval, cause, last, offsets < passed]
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
 
 
-def unrecorded_delivery(part: Part) -> None:
+def unrecorded_delivery(part: TaskData) -> None:
     """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that."""
     if not (part.passed or part.tables.by_effect):
         return
@@ -202,8 +202,8 @@ def unrecorded_delivery(part: Part) -> None:
         to_ns=begun.reshape(-1, 2)[codes, 1],
     )
     low, high = part.places.below(part.start), part.places.below(part.stop)
-    untold = part.visible & part.affected & (part.deliveries == 0) & (part.unread < 0)
-    effects = low + np.flatnonzero(untold[low:high])
+    unreported = part.visible & part.affected & (part.deliveries == 0) & (part.unread < 0)
+    effects = low + np.flatnonzero(unreported[low:high])
     if len(effects):
         offsets = part.places.offsets(effects)
         names, passer, at_ns = passers(part, offsets)
@@ -211,14 +211,14 @@ def unrecorded_delivery(part: Part) -> None:
             "unrecorded-delivery",
             part.tp,
             [passer],
-            lambda passer: Label(people(names[passer]), "effect"),
+            lambda passer: Label(blamed(names[passer]), "effect"),
             first=offsets,
             from_ns=at_ns,
             to_ns=at_ns,
         )
 
 
-def _sought(part: Part, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
+def _sought(part: TaskData, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
     """Past which of these offsets the program of who committed past them had moved its position by then."""
     found, nobody = np.zeros(len(offsets), bool), passer == names.index("")
     for seek, interval in part.tables.passing(part.tp):
@@ -228,7 +228,7 @@ def _sought(part: Part, offsets: Array, names: Sequence[str], passer: Array, at_
     return found
 
 
-def _forgotten(part: Part, offsets: Array) -> Array:
+def _forgotten(part: TaskData, offsets: Array) -> Array:
     """Which the group went past when it began at the end, as its committed offset had expired."""
     found = np.zeros(len(offsets), bool)
     for expiry in part.tables.expiries.get(part.tp, ()) if part.tables.resets_to_end else ():
@@ -239,7 +239,7 @@ def _forgotten(part: Part, offsets: Array) -> Array:
     return found
 
 
-def passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
+def passers(part: TaskData, offsets: Array) -> tuple[list[str], Array, Array]:
     """Who committed past each offset first: names, an index into them for each offset, and when it did.
 
     Only commits that go further than all before them come into question.
@@ -257,7 +257,7 @@ def passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
     return names, of[index], np.array([*(commit.begin_ns for commit in further), 0])[index]
 
 
-def _holders(part: Part, missed: Array) -> tuple[Array, Array]:
+def _holders(part: TaskData, missed: Array) -> tuple[Array, Array]:
     """The row that holds each missed place (-1: none), and whether it is in doubt."""
     rows = part.rows
     wanted = np.zeros(len(part.places), bool)
@@ -266,7 +266,7 @@ def _holders(part: Part, missed: Array) -> tuple[Array, Array]:
     at = part.where.places(mine)
     lives = part.tables.lives
     died = np.array([name in lives and lives[name].how in ("killed", "crashed") for name in rows.names], bool)
-    doubtful = (rows.state[mine] == State.BEGUN) & (died[rows.who[mine]] if len(mine) else False)
+    doubtful = (rows.state[mine] == RecordState.BEGUN) & (died[rows.who[mine]] if len(mine) else False)
     order = np.lexsort((-mine, rows.who[mine], rows.delivered_ns[mine], doubtful, at))
     holder = np.full(len(part.places), -1)
     in_doubt = np.zeros(len(part.places), bool)
@@ -275,7 +275,7 @@ def _holders(part: Part, missed: Array) -> tuple[Array, Array]:
     return holder[missed], in_doubt[missed]
 
 
-def _in_hand(part: Part, who: int, number: int) -> str:
+def _in_hand(part: TaskData, who: int, number: int) -> str:
     interval = part.interval_of(who, number)
     if interval is None:
         return ""
@@ -285,7 +285,7 @@ def _in_hand(part: Part, who: int, number: int) -> str:
     return "in hand when its owner was evicted" if evicted else ""
 
 
-def unconsumed(part: Part) -> None:
+def unconsumed(part: TaskData) -> None:
     """``unconsumed``: a visible record behind the final committed offset that nobody finished."""
     quiet = part.tables.quiet
     if not quiet.end_ns:
@@ -295,7 +295,7 @@ def unconsumed(part: Part) -> None:
     if not len(left):
         return
     last = max(part.intervals, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-    owner = last.incarnation if last else part.tables.last_silent_keeper(part.tp)
+    owner = last.incarnation if last else part.tables.last_silent_coordinator_owner(part.tp)
     first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
-    numbers = Numbers(len(left), first, end, quiet.begin_ns, quiet.end_ns)
-    part.tallies.put("unconsumed", part.tp, Label(people(owner)), numbers)
+    numbers = Totals(len(left), first, end, quiet.begin_ns, quiet.end_ns)
+    part.tallies.put("unconsumed", part.tp, Label(blamed(owner)), numbers)

@@ -8,31 +8,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.detections import blamed
+from fencepost.checkers.kernel.aggregates import Label, Totals
 from fencepost.checkers.kernel.delivery import passers
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.tallies import Label, Numbers
-from fencepost.checkers.sightings import people
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.effects import LETTER_NS, Effect
 from fencepost.checkers.tables.rows import FOREVER
-from fencepost.history import State
+from fencepost.history import RecordState
 
 Array = NDArray[Any]
 
 
-def missing_effect(part: Part) -> None:
+def missing_effect(part: TaskData) -> None:
     """``missing-effect``: a visible record of the domain that has no effect, where effects are promised."""
     if part.tables.promised("effects"):
-        _lacking(part, "missing-effect", part.visible, part.tables.affected.get(part.tp, frozenset()))
+        _missing(part, "missing-effect", part.visible, part.tables.affected.get(part.tp, frozenset()))
 
 
-def dead_letter_missing(part: Part) -> None:
+def dead_letter_missing(part: TaskData) -> None:
     """``dead-letter-missing``: one that cannot be processed and has no dead letter, where that is promised."""
     if part.tables.promised("parked"):
         buried = part.tables.buried.get(part.tp, frozenset())
-        _lacking(part, "dead-letter-missing", part.visible & _hopeless(part), buried)
+        _missing(part, "dead-letter-missing", part.visible & _hopeless(part), buried)
 
 
-def per_entity_order(part: Part) -> None:
+def per_entity_order(part: TaskData) -> None:
     """``per-entity-order``: done although an earlier record of the key has a dead letter that was not retried yet,
     where that is promised, or lies behind it."""
     promised, rows = any(promise.get("in_order") for promise in part.tables.promised("parked")), part.rows
@@ -54,7 +54,7 @@ def per_entity_order(part: Part) -> None:
         part.tp,
         [rows.who[late], first[late]],
         lambda who, number: Label(
-            people(rows.names[who], letters[number].incarnation),
+            blamed(rows.names[who], letters[number].incarnation),
             "re-queued" if letters[number].again < FOREVER else "",
             excuse,
         ),
@@ -64,37 +64,37 @@ def per_entity_order(part: Part) -> None:
     )
 
 
-def requeue_missing(part: Part) -> None:
+def requeue_missing(part: TaskData) -> None:
     """``requeue-missing``: finished as re-queued and never done, and there is no copy, where those are promised."""
     if part.tables.promised("requeued"):
-        _lacking(part, "requeue-missing", part.visible & _parked(part), part.tables.requeued.get(part.tp, frozenset()))
+        _missing(part, "requeue-missing", part.visible & _parked(part), part.tables.requeued.get(part.tp, frozenset()))
 
 
-def requeued_and_done(part: Part) -> None:
+def requeued_and_done(part: TaskData) -> None:
     """``requeued-and-done``: of a record with which a member was done there is a copy."""
     first = {copy.offset: copy for copy in reversed(part.tables.copies_of.get(part.tp, ()))}
     if not first:
         return
     rows, excuse = part.rows, part.tables.declared(part.tp, FOREVER)
-    done = np.flatnonzero((rows.state == State.DONE) & np.isin(rows.offset, list(first)))
+    done = np.flatnonzero((rows.state == RecordState.DONE) & np.isin(rows.offset, list(first)))
     earliest: dict[int, tuple[int, str]] = {}
     for row in done.tolist():
         offset, ended = int(rows.offset[row]), (int(rows.done_ns[row]), rows.names[rows.who[row]])
         earliest[offset] = min(ended, earliest.get(offset, ended))
     for offset, (done_ns, name) in earliest.items():
         copy = first[offset]
-        cause, members = part.tables.one_owner(part.tp, copy.incarnation, name), people(copy.incarnation, name)
-        numbers = Numbers(1, offset, offset, copy.at_ns, done_ns)
+        cause, members = part.tables.one_owner(part.tp, copy.incarnation, name), blamed(copy.incarnation, name)
+        numbers = Totals(1, offset, offset, copy.at_ns, done_ns)
         part.tallies.put("requeued-and-done", part.tp, Label(members, cause, excuse), numbers)
 
 
-def _behind(part: Part, letters: list[Effect]) -> dict[int, Array]:
+def _behind(part: TaskData, letters: list[Effect]) -> dict[int, Array]:
     """By the number of a letter the rows that are done behind it, under its key, if there are some."""
     rows, numbers, found = part.rows, defaultdict[int, list[int]](list), dict[int, Array]()
     for number, letter in enumerate(letters):
         numbers[letter.key].append(number)
     for key, those in numbers.items():
-        mine = np.flatnonzero((rows.key == key) & (rows.state == State.DONE))
+        mine = np.flatnonzero((rows.key == key) & (rows.state == RecordState.DONE))
         for number in those if len(mine) else ():
             stands = _stands(letters[number], rows.offset[mine], rows.begin_ns[mine], rows.done_ns[mine])
             if stands.any():
@@ -108,15 +108,15 @@ def _stands(letter: Effect, offset: Array, begin_ns: Array, done_ns: Array) -> A
     return before & (letter.at_ns + LETTER_NS < begin_ns) & (done_ns < letter.retried_ns - LETTER_NS)
 
 
-def _parked(part: Part) -> Array:
+def _parked(part: TaskData) -> Array:
     """The places that were parked and never done."""
     parked, done = (np.zeros(len(part.places), bool) for _ in range(2))
-    for found, state in ((parked, State.PARKED), (done, State.DONE)):
+    for found, state in ((parked, RecordState.PARKED), (done, RecordState.DONE)):
         found[part.where.places(np.flatnonzero(part.rows.state == state))] = True
     return parked & ~done
 
 
-def _hopeless(part: Part) -> Array:
+def _hopeless(part: TaskData) -> Array:
     """These, or what was written so; invisible ones may be among them."""
     found = _parked(part)
     if part.tables.poison_every:
@@ -124,7 +124,7 @@ def _hopeless(part: Part) -> Array:
     return found
 
 
-def _lacking(part: Part, kind: str, wanted: Array, made: frozenset[int]) -> None:
+def _missing(part: TaskData, kind: str, wanted: Array, made: frozenset[int]) -> None:
     """The ``wanted`` places of the domain whose offsets are not among the ``made`` ones."""
     low, high = part.places.below(part.start), part.places.below(part.stop)
     offsets = part.places.offsets(low + np.flatnonzero(wanted[low:high]))
@@ -137,7 +137,7 @@ def _lacking(part: Part, kind: str, wanted: Array, made: frozenset[int]) -> None
         kind,
         part.tp,
         [passer],
-        lambda passer: Label(people(names[passer]), "", excuse),
+        lambda passer: Label(blamed(names[passer]), "", excuse),
         first=missing,
         from_ns=at_ns,
         to_ns=at_ns,

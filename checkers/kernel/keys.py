@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.detections import COMPACTED, DELETED, blamed
+from fencepost.checkers.kernel.aggregates import Label, Totals
 from fencepost.checkers.kernel.arrays import among, stepwise
-from fencepost.checkers.kernel.part import NEVER, Part
-from fencepost.checkers.kernel.tallies import Label, Numbers
-from fencepost.checkers.sightings import COMPACTED, DELETED, people
+from fencepost.checkers.kernel.task_data import NEVER, TaskData
 
 Array = NDArray[Any]
 EXCUSES = ("", DELETED, COMPACTED)
 
 
-def key_order(part: Part) -> None:
+def key_order(part: TaskData) -> None:
     """Where nothing was begun before everything below it was finished, keys need no look at all.
 
-    A task that has only some offsets of its partition tells the times of its edges, see ``seams``.
+    A task that has only some offsets of its partition tells the times of its edges, see ``boundaries``.
     """
     early, last_ns = _early(part.begun_ns, part.finished_ns)
     if part.task.rules == "offsets" and len(part.rows):
         first_ns = int(part.begun_ns.min()) if part.rows.begun.any() else 0
-        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Numbers(1, -1, -1, first_ns, last_ns))
+        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Totals(1, -1, -1, first_ns, last_ns))
     if len(early):
         _exact(part, early)
 
@@ -50,7 +50,7 @@ def _one_by_one(begun: Array, finished: Array, last_ns: int) -> bool:
     return bool(in_turn and finished[-1] < NEVER)
 
 
-def _near(part: Part, early: Array) -> Array:
+def _near(part: TaskData, early: Array) -> Array:
     """The rows of all places that have a row with a key of the places ``early``."""
     near = np.zeros(len(part.places), bool)
     near[early] = True
@@ -72,7 +72,7 @@ def _times(times: Array, index: Array) -> Array:
     return np.where(index >= 0, times[index], 0)
 
 
-def _exact(part: Part, early: Array) -> None:
+def _exact(part: TaskData, early: Array) -> None:
     """Look at the keys of the places ``early`` one by one (all at once): a running maximum within each key."""
     rows, near = part.rows, _near(part, early)
     places, at = np.unique(part.where.places(near), return_inverse=True)
@@ -102,7 +102,7 @@ def _exact(part: Part, early: Array) -> None:
         part.tp,
         [rows.who[began], rows.who[ended], act, deleted],
         lambda beginner, finisher, act, deleted: Label(
-            people(rows.names[beginner], rows.names[finisher]), of, says(act) or EXCUSES[deleted]
+            blamed(rows.names[beginner], rows.names[finisher]), of, says(act) or EXCUSES[deleted]
         ),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],
@@ -110,5 +110,5 @@ def _exact(part: Part, early: Array) -> None:
     )
 
 
-def _range(part: Part) -> str:
+def _range(part: TaskData) -> str:
     return f"{part.task.low} {part.task.high}"

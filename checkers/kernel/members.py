@@ -9,35 +9,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.coordination.members import Hand, Work, stuck_members
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.detections import Detection
+from fencepost.checkers.group_rules.poll_gaps import Activity, HeldRecord, stuck_members
+from fencepost.checkers.kernel.aggregates import Aggregates, Label, Totals
+from fencepost.checkers.kernel.context import KernelContext
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.rows import Window
 
 Array = NDArray[Any]
 
 
-def work_without_polls(part: Part) -> None:
+def work_without_polls(part: TaskData) -> None:
     """For each of the times: in ``#work`` when records of the partition were begun or finished, in ``#hand`` which
     were in hand. Moments less than the bound apart are told as one window: nothing can be still between them."""
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
-            tell = _tell_of_effects if part.tables.by_effect else _tell
+            tell = _report_of_effects if part.tables.by_effect else _report
             tell(part, str(number), incarnation, window)
 
 
-def _tell_of_effects(part: Part, number: str, incarnation: str, window: Window) -> None:
+def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Window) -> None:
     """They do not tell when, so who was given anything may have been at work all the time."""
     rows = part.rows
     mine = rows.who == rows.names.index(incarnation)
     if (rows.delivered_ns[mine] < window.end_ns).any():
-        numbers = Numbers(from_ns=window.begin_ns, to_ns=window.end_ns)
+        numbers = Totals(from_ns=window.begin_ns, to_ns=window.end_ns)
         part.tallies.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
 
 
-def _tell(part: Part, number: str, incarnation: str, window: Window) -> None:
+def _report(part: TaskData, number: str, incarnation: str, window: Window) -> None:
     rows, bound_ns = part.rows, part.judged.bounds.stuck_ns
     who = rows.names.index(incarnation)
     mine = slice(*rows.bounds[who : who + 2])
@@ -48,7 +48,7 @@ def _tell(part: Part, number: str, incarnation: str, window: Window) -> None:
     lasts = moments[np.diff(moments, append=window.end_ns + bound_ns + 1) > bound_ns]
     for from_ns, to_ns in zip(firsts.tolist(), lasts.tolist(), strict=True):
         label = Label((incarnation,), number, str(from_ns))
-        part.tallies.put("#work", part.tp, label, Numbers(from_ns=from_ns, to_ns=to_ns))
+        part.tallies.put("#work", part.tp, label, Totals(from_ns=from_ns, to_ns=to_ns))
     done_ns = np.where(done_ns == 0, window.end_ns, done_ns)
     long = np.minimum(done_ns, window.end_ns) - begin_ns > bound_ns
     held = np.flatnonzero((begin_ns > 0) & (done_ns > window.begin_ns) & long)
@@ -58,15 +58,15 @@ def _tell(part: Part, number: str, incarnation: str, window: Window) -> None:
     for from_ns, to_ns in sorted({*zip(since.tolist(), until.tolist(), strict=True)}):
         first = int(offsets[(since == from_ns) & (until == to_ns)].min())
         label = Label((incarnation,), number, f"{from_ns} {to_ns}")
-        part.tallies.put("#hand", part.tp, label, Numbers(1, first, first, from_ns, to_ns))
+        part.tallies.put("#hand", part.tp, label, Totals(1, first, first, from_ns, to_ns))
 
 
-def stuck_member_of(tallies: Tallies, judged: Judged) -> Iterator[Sighting]:
+def stuck_member_of(tallies: Aggregates, judged: KernelContext) -> Iterator[Detection]:
     """``stuck-member``: what remains of the times when all that was told is put together."""
-    works: dict[int, Work] = defaultdict(lambda: Work([], []))
+    works: dict[int, Activity] = defaultdict(lambda: Activity([], []))
     for (kind, tp, _, number, _), n in tallies.items():
         if kind == "#work":
             works[int(number)].signs.append(Window(n.from_ns, n.to_ns))
         elif kind == "#hand":
-            works[int(number)].hands.append(Hand(Window(n.from_ns, n.to_ns), tp, n.first))
+            works[int(number)].hands.append(HeldRecord(Window(n.from_ns, n.to_ns), tp, n.first))
     return stuck_members(judged.unpolled, judged.bounds.stuck_ns, works.__getitem__)

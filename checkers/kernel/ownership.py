@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.detections import Detection, blamed
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Interval
 
 
-def assignment_overlap(tables: Tables) -> Iterator[Sighting]:
+def assignment_overlap(tables: Tables) -> Iterator[Detection]:
     """Only an interval that certainly began before the end of one before it is compared with others: as a rule none."""
     for tp, intervals in tables.certain_by_tp.items():
         over_ns = 0
@@ -25,11 +25,11 @@ def _begin(interval: Interval) -> tuple[int, Interval]:
     return interval.certain.begin_ns, interval
 
 
-def _overlap(tables: Tables, early: Interval, late: Interval) -> Iterator[Sighting]:
+def _overlap(tables: Tables, early: Interval, late: Interval) -> Iterator[Detection]:
     """Who of the two was removed, and who comes first, see the oracle."""
     both = early.certain.common(late.certain)
     if both.length_ns > 0:
         removed = {i: i.how == "lost" or bool(tables.removed(i, both.end_ns)) for i in (early, late)}
         pair = sorted(removed, key=lambda i: (not removed[i], i.assigned_end_ns, i.incarnation))
-        excuse = "zombie" if any(removed.values()) else tables.remade(late.tp, both.begin_ns)
-        yield Sighting("assignment-overlap", late.tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)
+        excuse = "zombie" if any(removed.values()) else tables.recreated(late.tp, both.begin_ns)
+        yield Detection("assignment-overlap", late.tp, blamed(*(i.incarnation for i in pair)), "", excuse, -1, *both)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fencepost.checkers.kernel.arrays import Array, Columns
 from fencepost.checkers.tables.processing_rules import FirstDeliveries, Inferred, LastCommit
-from fencepost.history import State
+from fencepost.history import RecordState
 
 Rules = Mapping[tuple[str, int], Sequence[Inferred]]  # by incarnation and partition
 
@@ -26,10 +26,10 @@ def as_processed(columns: Columns, rules: Iterable[Inferred]) -> Columns:
 def _after(columns: Columns, rule: Inferred) -> Columns:
     begin_ns, done_ns, state = (np.array(columns[name], np.int64) for name in ("begin_ns", "done_ns", "state"))
     if isinstance(rule, FirstDeliveries):
-        begin_ns[:], done_ns[:], state[:] = 0, 0, State.DELIVERED
+        begin_ns[:], done_ns[:], state[:] = 0, 0, RecordState.DELIVERED
     mine = _processed(columns, rule)
     begin_ns[mine] = done_ns[mine] = columns["delivered_ns"][mine]
-    state[mine] = State.DONE
+    state[mine] = RecordState.DONE
     return {**columns, "begin_ns": begin_ns, "done_ns": done_ns, "state": state}
 
 

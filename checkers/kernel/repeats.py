@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.detections import EXPIRED, Detection, blamed
+from fencepost.checkers.kernel.aggregates import Label
 from fencepost.checkers.kernel.rows import Rows, of_streams
-from fencepost.checkers.kernel.tallies import Label
-from fencepost.checkers.sightings import EXPIRED, Sighting, people
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.answers import KIND, NOT_SEEN
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 UNKNOWN = np.iinfo(np.int64).min
 
 
-def repeats(part: Part) -> None:
+def repeats(part: TaskData) -> None:
     """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: once more."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
@@ -33,8 +33,8 @@ def repeats(part: Part) -> None:
     other = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
     pairs = np.flatnonzero((np.diff(rows.offset) == 0) & other)
     former, later = rows.take(pairs), rows.take(pairs + 1)
-    in_force, told, stale, unseen = (least <= later.offset for least in _began(part, later))
-    below = ~in_force & (stale | ~told)
+    in_force, reported, stale, unseen = (least <= later.offset for least in _began(part, later))
+    below = ~in_force & (stale | ~reported)
     act, says = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
     expired = _expired(part, former, later)
@@ -43,11 +43,11 @@ def repeats(part: Part) -> None:
     left = went | _left_behind(part, former)
 
     def by_stale_answer(later_who: int, former_who: int, act: int) -> Label:
-        return Label(people(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", says(act))
+        return Label(blamed(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", says(act))
 
     def below_commit(later_who: int, former_who: int, act: int, went: int, unseen: int) -> Label:
         cause, excuse = part.tables.by_seek(went > 0, says(act))
-        return Label(people(rows.names[later_who], rows.names[former_who]), cause or NOT_SEEN * unseen, excuse)
+        return Label(blamed(rows.names[later_who], rows.names[former_who]), cause or NOT_SEEN * unseen, excuse)
 
     _put(part, KIND, [later.who, former.who, act], by_stale_answer, later, below & stale)
     codes = [later.who, former.who, act, went, unseen]
@@ -58,7 +58,7 @@ def repeats(part: Part) -> None:
     }
 
     def again(former_who: int, interval: int, later_who: int, act: int, expired: int, left: int) -> Label:
-        members = people(rows.names[former_who], rows.names[later_who])
+        members = blamed(rows.names[former_who], rows.names[later_who])
         reason = EXPIRED if expired else reasons[former_who, interval][1]
         return Label(members, *part.tables.by_seek(left > 0, says(act) or reason))
 
@@ -68,7 +68,7 @@ def repeats(part: Part) -> None:
         _put(part, kind, [former.who, former.interval, later.who, act, expired, left], again, later, ~below & mine)
 
 
-def _expired(part: Part, former: Rows, later: Rows) -> Array:
+def _expired(part: TaskData, former: Rows, later: Rows) -> Array:
     """Which are done again as a committed offset above them had expired in between."""
     found = np.zeros(len(later), bool)
     for expiry in part.tables.expiries.get(part.tp, ()):
@@ -78,12 +78,12 @@ def _expired(part: Part, former: Rows, later: Rows) -> Array:
     return found
 
 
-def _went(part: Part, rows: Rows) -> Array:
+def _went(part: TaskData, rows: Rows) -> Array:
     """Which rows were delivered after their program had moved its position to them, or below, in their interval."""
     return _by_moves(part, rows, part.moves, lambda move: rows.delivered_ns >= move.begin_ns)
 
 
-def _left_behind(part: Part, rows: Rows) -> Array:
+def _left_behind(part: TaskData, rows: Rows) -> Array:
     """Which rows were done before their program moved its position to them, or below, in their interval."""
 
     def moves(name: str, number: int) -> Sequence[Seek]:
@@ -94,7 +94,7 @@ def _left_behind(part: Part, rows: Rows) -> Array:
 
 
 def _by_moves(
-    part: Part, rows: Rows, moves: Callable[[str, int], Sequence[Seek]], when: Callable[[Seek], Array]
+    part: TaskData, rows: Rows, moves: Callable[[str, int], Sequence[Seek]], when: Callable[[Seek], Array]
 ) -> Array:
     found = np.zeros(len(rows), bool)
     if part.tp in part.tables.moves_by_tp:
@@ -105,7 +105,7 @@ def _by_moves(
     return found
 
 
-def _since_ns(part: Part, rows: Rows) -> Array:
+def _since_ns(part: TaskData, rows: Rows) -> Array:
     """When the interval of each row was assigned; without an interval, when the row was delivered."""
 
     def assigned_ns(who: int, number: int) -> int:
@@ -116,13 +116,13 @@ def _since_ns(part: Part, rows: Rows) -> Array:
     return np.where(since_ns == UNKNOWN, rows.delivered_ns, since_ns)
 
 
-def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, which: Array) -> None:
+def _put(part: TaskData, kind: str, codes: list[Array], label: Any, later: Rows, which: Array) -> None:
     times = later.done_ns[which]
     some = [code[which] for code in codes]
     part.tallies.put_many(kind, part.tp, some, label, first=later.offset[which], from_ns=times, to_ns=times)
 
 
-def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
+def _began(part: TaskData, later: Rows) -> tuple[Array, Array, Array, Array]:
     """The least offsets by which the interval of each row may have begun, see ``Begun``; but all that it may have been
     told counts from its first delivery on, if that is not below it."""
 
@@ -140,10 +140,11 @@ def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
     for index in np.flatnonzero(in_force == UNKNOWN):
         at_ns = int(later.delivered_ns[index])
         in_force[index] = min(part.tables.committed_between(part.tp, at_ns, at_ns))
-    told, stale, unseen = (
-        of_streams(later.who, later.interval, partial(_at_first, streams, name)) for name in ("told", "stale", "unseen")
+    reported, stale, unseen = (
+        of_streams(later.who, later.interval, partial(_at_first, streams, name))
+        for name in ("reported", "stale", "unseen")
     )
-    return in_force, told, stale, unseen
+    return in_force, reported, stale, unseen
 
 
 def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
@@ -152,14 +153,14 @@ def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, w
     return first if getattr(began, name) <= first else FOREVER
 
 
-def _reason(part: Part, who: int, number: int) -> tuple[str, str]:
+def _reason(part: TaskData, who: int, number: int) -> tuple[str, str]:
     """The kind of a redelivery after this interval, and why its owner could not commit all that it had finished."""
     interval = part.interval_of(who, number)
     excuse = _excuse(part, interval) if interval else ""
     return "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery", excuse
 
 
-def _excuse(part: Part, interval: Interval) -> str:
+def _excuse(part: TaskData, interval: Interval) -> str:
     if interval.how in ("died", "lost"):
         return "former owner died" if interval.how == "died" else "former owner lost it"
     given_up_ns = interval.given_up_end_ns or FOREVER
@@ -173,7 +174,7 @@ def _excuse(part: Part, interval: Interval) -> str:
     return "final commit was refused" if last.outcome == "fail" else "final commit was not answered"
 
 
-def stale_effect(part: Part) -> None:
+def stale_effect(part: TaskData) -> None:
     """``stale-effect``: rows that were done after one whose interval was assigned later are looked at one by one."""
     rows = part.rows.take(part.refinished)
     if not len(rows):
@@ -187,7 +188,7 @@ def stale_effect(part: Part) -> None:
         part.tallies.put_sightings(_stale_effect(part, rows, int(first[index]), index))
 
 
-def _stale_effect(part: Part, rows: Rows, first: int, index: int) -> Iterator[Sighting]:
+def _stale_effect(part: TaskData, rows: Rows, first: int, index: int) -> Iterator[Detection]:
     """The row ``index`` beside those that finished its record before, the first one of which is ``first``."""
     own = part.interval_of(int(rows.who[index]), int(rows.interval[index]))
     if own is None:
@@ -199,11 +200,11 @@ def _stale_effect(part: Part, rows: Rows, first: int, index: int) -> Iterator[Si
         if other and later and rows.done_ns[before] < done_ns:
             excuse = _why_late(part, own, Window(int(rows.begin_ns[index]), done_ns))
             members, times = (own.incarnation, other.incarnation), (int(rows.done_ns[before]), done_ns)
-            yield Sighting("stale-effect", part.tp, members, "", excuse, int(rows.offset[index]), *times)
+            yield Detection("stale-effect", part.tp, members, "", excuse, int(rows.offset[index]), *times)
             return
 
 
-def _why_late(part: Part, own: Interval, work: Window) -> str:
+def _why_late(part: TaskData, own: Interval, work: Window) -> str:
     tables, name = part.tables, own.incarnation
     if own.how in ("revoked", "lost") and own.given_up_end_ns < work.begin_ns:
         owned = tables.intervals_of.meeting((name, part.tp), Window(work.begin_ns, work.begin_ns))
@@ -216,7 +217,7 @@ def _why_late(part: Part, own: Interval, work: Window) -> str:
     return "not told yet" if owner and owner.incarnation != name else "begun as its owner"
 
 
-def redelivery_loop(part: Part) -> None:
+def redelivery_loop(part: TaskData) -> None:
     """``redelivery-loop``: too many deliveries of one offset, or several while nothing above it is accepted."""
     bounds = part.judged.bounds
     often = part.deliveries > min(2, bounds.loop_deliveries)
@@ -251,11 +252,11 @@ def redelivery_loop(part: Part) -> None:
     )
 
 
-def _moved(part: Part, offset: int, first_ns: int, last_ns: int) -> bool:
+def _moved(part: TaskData, offset: int, first_ns: int, last_ns: int) -> bool:
     accepted = part.tables.accepted_of.meeting(part.tp, Window(first_ns, last_ns))
     return any(commit.offset > offset for commit in accepted)
 
 
-def _faulty(part: Part, first_ns: int, last_ns: int) -> bool:
+def _faulty(part: TaskData, first_ns: int, last_ns: int) -> bool:
     around = Window(first_ns - part.judged.bounds.loop_ns, last_ns)
     return any(step.begun_ns and step.in_effect.meets(around) for step in part.tables.steps)

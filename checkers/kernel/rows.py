@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import breaks, each
 from fencepost.checkers.kernel.columns import Piece, joined
 from fencepost.checkers.tables.rows import Window
-from fencepost.history import State
+from fencepost.history import RecordState
 
 Array = NDArray[Any]
 
@@ -60,7 +60,7 @@ class Rows:
     @cached_property
     def finished(self) -> Array:
         """Which are done or parked."""
-        return each(self.state, lambda state: (state == State.DONE) | (state == State.PARKED))
+        return each(self.state, lambda state: (state == RecordState.DONE) | (state == RecordState.PARKED))
 
     @cached_property
     def begun(self) -> Array:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.aggregates import Label
 from fencepost.checkers.kernel.arrays import breaks
-from fencepost.checkers.kernel.before import heights, places, within_polls
-from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.carry import heights, places, within_polls
+from fencepost.checkers.kernel.partition_lookup import Between
 from fencepost.checkers.kernel.rows import Rows, Stream
-from fencepost.checkers.kernel.tallies import Label
-from fencepost.checkers.kernel.whole import Between
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.seeks import Seek
 
 Array = NDArray[Any]
@@ -21,7 +21,7 @@ CAUSES = ("", "seek", "inside one poll")
 INSIDE = CAUSES.index("inside one poll")
 
 
-def streams(part: Part) -> None:
+def streams(part: TaskData) -> None:
     """``rewind`` and ``poll-skip``: delivered not above, or not right after, what its interval delivered before."""
     rows = part.rows.by_interval
     jumps = breaks(rows.offset)
@@ -32,7 +32,7 @@ def streams(part: Part) -> None:
             _stream(part, rows, stream, returns)
 
 
-def _stream(part: Part, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> None:
+def _stream(part: TaskData, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> None:
     offset = rows.offset[stream.begin : stream.end]
     delivered_ns = rows.delivered_ns[stream.begin : stream.end]
     tops = heights(rows, stream, returns, part.before)
@@ -58,7 +58,7 @@ def _stream(part: Part, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> 
 
 
 def _put(
-    part: Part,
+    part: TaskData,
     rows: Rows,
     stream: Stream,
     kind: str,
@@ -84,7 +84,7 @@ def _put(
     )
 
 
-def delivery_outside(part: Part) -> None:
+def delivery_outside(part: TaskData) -> None:
     """``delivery-outside-assignment``: delivered in no interval, when the member possibly had none."""
     rows = part.rows.by_interval
     for stream in rows.streams:
@@ -99,7 +99,7 @@ def delivery_outside(part: Part) -> None:
         part.tallies.put_many(kind, part.tp, codes, lambda _, name=name: Label((name,)), first=offsets, **times)
 
 
-def history_incomplete(part: Part) -> None:
+def history_incomplete(part: TaskData) -> None:
     """``history-incomplete``: a counter ``ord`` has a hole, or a number twice; a delivery before its assignment."""
     _counters(part, part.rows.take(slice(part.fresh, None)) if part.fresh else part.rows)
     rows = part.rows.by_interval
@@ -109,7 +109,7 @@ def history_incomplete(part: Part) -> None:
             _early(part, rows, stream, interval.assigned_begin_ns)
 
 
-def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
+def _early(part: TaskData, rows: Rows, stream: Stream, assigned_ns: int) -> None:
     begin = max(stream.begin, part.fresh)
     early = begin + np.flatnonzero(rows.delivered_ns[begin : stream.end] < assigned_ns)
     part.tallies.put_many(
@@ -123,7 +123,7 @@ def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
     )
 
 
-def _counters(part: Part, rows: Rows) -> None:
+def _counters(part: TaskData, rows: Rows) -> None:
     first = np.array(rows.bounds[:-1], np.int64)
     odd = np.union1d(rows.breaks, first)
     is_first = np.isin(odd, first)

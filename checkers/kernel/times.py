@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.detections import blamed
+from fencepost.checkers.kernel.aggregates import Label, Totals
 from fencepost.checkers.kernel.arrays import constant
 from fencepost.checkers.kernel.owners import NOBODY
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.ranges import joined
+from fencepost.checkers.kernel.partitioning import joined
 from fencepost.checkers.kernel.rows import Rows, Stream, inside
-from fencepost.checkers.kernel.tallies import Label, Numbers
-from fencepost.checkers.sightings import people
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ class Span(NamedTuple):
     interval: int = 0
 
 
-def processing_overlap(part: Part) -> None:
+def processing_overlap(part: TaskData) -> None:
     """``processing-overlap``: only where spans of different incarnations meet are single records compared."""
     rows = part.rows.by_interval
     worked = rows.begun & (rows.done_ns > 0)
@@ -37,7 +37,7 @@ def processing_overlap(part: Part) -> None:
     if part.task.rules == "offsets":
         for span in spans:
             label = Label((span.incarnation,), str(span.interval))
-            part.tallies.put("#span", part.tp, label, Numbers(from_ns=span.begin_ns, to_ns=span.end_ns))
+            part.tallies.put("#span", part.tp, label, Totals(from_ns=span.begin_ns, to_ns=span.end_ns))
         return
     windows = part.task.spans if part.task.rules == "overlap" else meetings(spans)
     if windows:
@@ -78,7 +78,7 @@ class _Pieces(NamedTuple):
     frozen: Array  # by row
 
 
-def _pieces(part: Part, rows: Rows) -> _Pieces:
+def _pieces(part: TaskData, rows: Rows) -> _Pieces:
     """Rows minus the proven pauses of their incarnations."""
     frozen, whole = np.zeros(len(rows), bool), rows.begin_ns < rows.done_ns
     cut: list[tuple[int, int, int]] = []
@@ -111,7 +111,7 @@ def _minus(window: Window, pauses: Iterable[Window]) -> Iterator[Window]:
         begin_ns = max(begin_ns, pause.end_ns)
 
 
-def _compare(part: Part, pieces: _Pieces) -> None:
+def _compare(part: TaskData, pieces: _Pieces) -> None:
     """Which pieces of two incarnations overlap, and whose row is stale: of equally old ones the lesser name's."""
     rows, frozen, names = pieces.rows, pieces.frozen, pieces.rows.names
     one, two = _meet(rows.who[pieces.row], pieces.begin_ns, pieces.end_ns)
@@ -131,7 +131,7 @@ def _compare(part: Part, pieces: _Pieces) -> None:
         part.tp,
         [rows.who[stale], rows.who[other], frozen[stale]],
         lambda stale, other, frozen: Label(
-            people(names[stale], names[other]), "", "in flight when frozen" if frozen else ""
+            blamed(names[stale], names[other]), "", "in flight when frozen" if frozen else ""
         ),
         first=rows.offset[stale],
         from_ns=np.maximum(pieces.begin_ns[one], pieces.begin_ns[two]),
@@ -159,7 +159,7 @@ def _meet(who: Array, begin: Array, end: Array) -> tuple[Array, Array]:
     return one, two
 
 
-def stale_work(part: Part) -> None:
+def stale_work(part: TaskData) -> None:
     """``processing-after-revocation`` and ``work-after-reassignment``: begun although given up, or given away."""
     rows = part.rows.by_interval
     for stream in rows.streams:
@@ -168,7 +168,7 @@ def stale_work(part: Part) -> None:
             _stale(part, rows, stream, interval)
 
 
-def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
+def _stale(part: TaskData, rows: Rows, stream: Stream, interval: Interval) -> None:
     begin_ns, done_ns = rows.begin_ns[stream.begin : stream.end], rows.done_ns[stream.begin : stream.end]
     offset, name = rows.offset[stream.begin : stream.end], rows.names[stream.who]
     begun = rows.begun[stream.begin : stream.end]

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.tallies import Label, Numbers
+from fencepost.checkers.kernel.aggregates import Label, Totals
+from fencepost.checkers.kernel.task_data import TaskData
 
 Array = NDArray[Any]
 
 
-def landed(part: Part) -> None:
+def send_order(part: TaskData) -> None:
     """Where the numbers of each writer ascend there is nothing to say.
 
     A task that has only some offsets of its partition tells how often they do not, the least and the greatest, see
-    ``seams``.
+    ``boundaries``.
     """
     copies = [copy.again for copy in part.tables.copies_of.get(part.tp, ())]
     sent = np.where(np.isin(part.log["offset"], copies), -1, part.log["writer"]) if copies else part.log["writer"]
@@ -27,7 +27,7 @@ def landed(part: Part) -> None:
         falls = int(mine.falls.sum() + np.count_nonzero(mine.first[1:] <= mine.last[:-1]))
         if part.task.rules == "offsets":
             label = Label((f"producer-{writer}",), f"{part.task.low} {part.task.high}")
-            part.tallies.put("#sends", part.tp, label, Numbers(falls, int(mine.least.min()), int(mine.most.max())))
+            part.tallies.put("#sends", part.tp, label, Totals(falls, int(mine.least.min()), int(mine.most.max())))
         elif falls:
             which = sent == writer
             _exact(part, writer, part.log["seq"][which], part.log["offset"][which])
@@ -59,7 +59,7 @@ def _batches(writer: Array, seq: Array) -> _Batches:
     return _Batches(writer[begin], inside, seq[begin], last, least, most)
 
 
-def _exact(part: Part, writer: int, seq: Array, offset: Array) -> None:
+def _exact(part: TaskData, writer: int, seq: Array, offset: Array) -> None:
     twice = np.ones(len(seq), bool)
     twice[np.unique(seq, return_index=True)[1]] = False
     below = np.append(False, seq[1:] < np.maximum.accumulate(seq)[:-1])
@@ -71,7 +71,7 @@ def _exact(part: Part, writer: int, seq: Array, offset: Array) -> None:
         part.tallies.put_many(kind, part.tp, codes, lambda _: label, first=offset[which], from_ns=at_ns, to_ns=at_ns)
 
 
-def _sent_ns(part: Part, writer: int, wanted: Array) -> dict[int, int]:
+def _sent_ns(part: TaskData, writer: int, wanted: Array) -> dict[int, int]:
     """When these calls of a writer were made, by number."""
     found: dict[int, int] = {}
     for sends, near in part.whole.sends(wanted):

@@ -1,8 +1,8 @@
 """The oracle: every finding in plain, slow Python. **This is the specification**; Spark must find the same anomalies.
 
-``judge`` looks at each of ``RULES`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
-become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
-times and count. The rules are in eight modules: ``delivery`` (records against the log), ``effects`` (what
+``judge`` looks at each of ``RULES`` in turn. A rule is a generator of sightings (see ``detections.aggregate`` for how
+they become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members,
+offset, times and count. The rules are in eight modules: ``delivery`` (records against the log), ``effects`` (what
 they leave behind), ``repeats`` (a record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how
 sends landed), and ``progress``.
 
@@ -20,15 +20,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.checkers import coordination
-from fencepost.checkers.facts import Bounds, Facts
+from fencepost.checkers import group_rules
+from fencepost.checkers.counts import Bounds, JudgedCounts
+from fencepost.checkers.detections import aggregate, run_rules
 from fencepost.checkers.oracle import commits, delivery, effects, order, ownership, progress, repeats, writes
 from fencepost.checkers.oracle.history import FINISHED, History, Rule
-from fencepost.checkers.sightings import gather, performed
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.processing_rules import as_processed
 from fencepost.checkers.tables.records import Records, load_records
-from fencepost.history import Sent
+from fencepost.history import SendOutcome
 from fencepost.model import Anomaly
 
 RULES: dict[Rule, tuple[str, ...]] = {
@@ -43,12 +43,12 @@ RULES: dict[Rule, tuple[str, ...]] = {
 }
 
 
-def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
+def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
     """The oracle as a finder of ``fencepost.checkers.judge``."""
     history = History(tables, _processed(load_records(run), tables), bounds)
-    found, failed = performed(RULES, history)
-    also, also_failed = performed(coordination.RULES, tables)
-    return gather([*found, *also], tables.partitions), facts(history, {**failed, **also_failed})
+    found, failed = run_rules(RULES, history)
+    also, also_failed = run_rules(group_rules.RULES, tables)
+    return aggregate([*found, *also], tables.partitions), facts(history, {**failed, **also_failed})
 
 
 def _processed(records: Records, tables: Tables) -> Records:
@@ -58,11 +58,11 @@ def _processed(records: Records, tables: Tables) -> Records:
     return replace(records, delivered=tuple(rows))
 
 
-def facts(history: History, failed: Mapping[str, str]) -> Facts:
+def facts(history: History, failed: Mapping[str, str]) -> JudgedCounts:
     """How much there was to judge."""
     rows = history.records.delivered
-    return Facts(
-        acknowledged=sum(p.outcome == Sent.OK for p in history.records.produced),
+    return JudgedCounts(
+        acknowledged=sum(p.outcome == SendOutcome.OK for p in history.records.produced),
         visible=len(history.records.log),
         judged=sum(sum(map(history.domain(tp).__contains__, _looked_at(history, tp))) for tp in history.log),
         delivered=len(rows),

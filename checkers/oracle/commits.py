@@ -8,18 +8,25 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.coordination import commits
-from fencepost.checkers.sightings import Sighting, people
-from fencepost.checkers.tables.commits import answered_offsets, back_ns, hindrance, is_fence, told_offsets, tried_past
+from fencepost.checkers.detections import Detection, blamed
+from fencepost.checkers.group_rules import commits
+from fencepost.checkers.tables.commits import (
+    answered_offsets,
+    back_ns,
+    hindrance,
+    is_fence,
+    reported_offsets,
+    tried_past,
+)
 from fencepost.checkers.tables.records import Delivered
-from fencepost.checkers.tables.rows import Accepted, Interval
-from fencepost.history import Sent
+from fencepost.checkers.tables.rows import Interval, OffsetCommit
+from fencepost.history import SendOutcome
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
 
 
-def commit_ahead(history: History) -> Iterator[Sighting]:
+def commit_ahead(history: History) -> Iterator[Detection]:
     """``commit-ahead``: a member commits past a record of its own interval that certainly nobody had finished yet.
 
     For each interval that delivered something, its commits that were not certainly refused, by begin, and the visible
@@ -34,8 +41,8 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
         interval = history.tables.interval.get((incarnation, tp, number))
         if interval is None:
             continue
-        told = history.tables.committed_between(tp, interval.assigned_begin_ns, rows[0].delivered_ns)
-        reached = max(rows[0].offset, *told)
+        reported = history.tables.committed_between(tp, interval.assigned_begin_ns, rows[0].delivered_ns)
+        reached = max(rows[0].offset, *reported)
         for commit in history.tables.commits_in(interval):
             if commit.outcome == "fail":
                 continue
@@ -44,13 +51,13 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
                 done = [row.done_ns for row in history.finished(tp, offset)]
                 if not (min(done) <= sent_ns if done else history.had_effect(tp, offset)):
                     times = (commit.begin_ns, commit.end_ns)
-                    excuse = history.tables.remade(tp, commit.begin_ns)
-                    yield Sighting("commit-ahead", tp, (incarnation,), "", excuse, offset, *times)
+                    excuse = history.tables.recreated(tp, commit.begin_ns)
+                    yield Detection("commit-ahead", tp, (incarnation,), "", excuse, offset, *times)
             reached = max(reached, commit.offset)
 
 
-def commit_above_end(history: History) -> Iterator[Sighting]:
-    """``commit-beyond-end``: above any record that there ever was; see ``coordination.commits.commit_above_end``."""
+def commit_above_end(history: History) -> Iterator[Detection]:
+    """``commit-beyond-end``: above any record that there ever was; see ``group_rules.commits.commit_above_end``."""
     records, reached = history.records, defaultdict[int, int](int)
     for those in (records.log, records.produced, records.delivered):
         for record in those:
@@ -58,7 +65,7 @@ def commit_above_end(history: History) -> Iterator[Sighting]:
     yield from commits.commit_above_end(history.tables, reached)
 
 
-def commit_before_send(history: History) -> Iterator[Sighting]:
+def commit_before_send(history: History) -> Iterator[Detection]:
     """``commit-beyond-end``: the log cannot have held this record when a commit past it was written.
 
     An acknowledged visible record that was sent after an accepted commit above it was certainly written, and of whose
@@ -69,17 +76,17 @@ def commit_before_send(history: History) -> Iterator[Sighting]:
     """
     for p in history.records.produced:
         above = [a for a in history.tables.accepted_of.get(p.tp, ()) if a.offset > p.offset]
-        if p.outcome != Sent.OK or history.record(p.tp, p.offset) is None or not above:
+        if p.outcome != SendOutcome.OK or history.record(p.tp, p.offset) is None or not above:
             continue
         at_ns, _, commit = min((a.at_ns + a.uncertainty_ns, a.order, a) for a in above)
         again = any(row.delivered_ns < p.sent_ns for row in history.of_offset.get((p.tp, p.offset), ()))
         if at_ns < p.sent_ns and not again:
             excuse, times = history.declared(p.tp, commit.at_ns), (commit.at_ns, p.sent_ns)
-            members = people(history.tables.writer(commit))
-            yield Sighting("commit-beyond-end", p.tp, members, "", excuse, p.offset, *times)
+            members = blamed(history.tables.writer(commit))
+            yield Detection("commit-beyond-end", p.tp, members, "", excuse, p.offset, *times)
 
 
-def off_by_one(history: History) -> Iterator[Sighting]:
+def off_by_one(history: History) -> Iterator[Detection]:
     """``off-by-one``: the group commits the last record it finished instead of the next one to read.
 
     Judged at quiescence (the drain ended), and only if it holds for each partition of which anything was finished and
@@ -99,17 +106,17 @@ def off_by_one(history: History) -> Iterator[Sighting]:
             found.append((final, behind == [final.offset] and _knew(history, final)))
     if len(found) > 1 and all(behind for _, behind in found):
         for final, _ in found:
-            members, times = people(history.tables.writer(final)), (final.at_ns, final.at_ns)
-            yield Sighting("off-by-one", final.tp, members, "", "", final.offset, *times)
+            members, times = blamed(history.tables.writer(final)), (final.at_ns, final.at_ns)
+            yield Detection("off-by-one", final.tp, members, "", "", final.offset, *times)
 
 
-def _knew(history: History, final: Accepted) -> bool:
+def _knew(history: History, final: OffsetCommit) -> bool:
     """Whether the record at a committed offset was finished before the commit, and nobody tried to commit more."""
     done_ns = min(row.done_ns for row in history.finished(final.tp, final.offset))
     return done_ns < final.written.begin_ns and not tried_past(history.tables, final)
 
 
-def work_after_fencing(history: History) -> Iterator[Sighting]:
+def work_after_fencing(history: History) -> Iterator[Detection]:
     """``work-after-fencing``: a commit was refused because the member is out, and it goes on as if it were in.
 
     The *fence* of an interval is its first commit (but of mode ``auto``: nobody knows the generation that it was sent
@@ -132,14 +139,14 @@ def work_after_fencing(history: History) -> Iterator[Sighting]:
         for row in late:
             if row.poll > min(r.poll for r in late) and 0 < row.begin_ns < back_ns(history.tables, fence):
                 excuse, times = hindered_by if row.begin_ns >= hindered_ns else "", (fence.end_ns, row.begin_ns)
-                yield Sighting("work-after-fencing", tp, (incarnation,), fence.error, excuse, row.offset, *times)
+                yield Detection("work-after-fencing", tp, (incarnation,), fence.error, excuse, row.offset, *times)
 
 
-def wrong_start(history: History) -> Iterator[Sighting]:
+def wrong_start(history: History) -> Iterator[Detection]:
     """``wrong-start``, ``stale-offset-answer``: an assignment interval does not begin where the group had got to.
 
     Judged if the audit saw that record. Right is the first visible record at or above any offset in force
-    (``told_offsets``); where there was none, or one above the end of the log, the group's start, and with a
+    (``reported_offsets``); where there was none, or one above the end of the log, the group's start, and with a
     reset policy of ``latest`` anything. Also right: what follows all that this incarnation had got of the partition
     before (it kept its position). And what an answer told it that brokers gave it for this interval (``answers``): if
     one of those is stale, the kind is ``stale-offset-answer``, cause ``wrong-start``, and else it is nothing.
@@ -155,14 +162,14 @@ def wrong_start(history: History) -> Iterator[Sighting]:
         if interval is None:
             continue
         begins = partial(_begins, history, interval, first)
-        if begins(*told_offsets(history.tables, interval, first.delivered_ns)):
+        if begins(*reported_offsets(history.tables, interval, first.delivered_ns)):
             continue
         if wrong := answered_offsets(history.tables, interval, first.delivered_ns, begins):
             (kind, cause), excuse = wrong, history.declared(tp, first.delivered_ns)
             if kind == "wrong-start" and _went(history, interval, first):
                 cause, excuse = "seek", excuse or history.tables.sought
             times = (interval.assigned_begin_ns, first.delivered_ns)
-            yield Sighting(kind, tp, (incarnation,), cause, excuse, first.offset, *times)
+            yield Detection(kind, tp, (incarnation,), cause, excuse, first.offset, *times)
 
 
 def _went(history: History, interval: Interval, first: Delivered) -> bool:
@@ -172,14 +179,14 @@ def _went(history: History, interval: Interval, first: Delivered) -> bool:
     return any(first.offset in visible[bisect_left(visible, move.offset) :][:1] for move in moves)
 
 
-def _begins(history: History, interval: Interval, first: Delivered, told: Sequence[int], reset: bool) -> bool:
+def _begins(history: History, interval: Interval, first: Delivered, reported: Sequence[int], reset: bool) -> bool:
     """Whether who is told one of some offsets, and may reset its position or not, begins with a row."""
     tp, visible = interval.tp, history.visible(interval.tp)
     if history.record(tp, first.offset) is None or (reset and history.tables.resets_to_end):
         return True
     own = (row for row in history.rows[tp] if row.incarnation == interval.incarnation)
     before = [row.offset + 1 for row in own if row.interval < interval.number]
-    starts = {*(max(offset, history.start(tp)) for offset in told), *([max(before)] if before else [])}
+    starts = {*(max(offset, history.start(tp)) for offset in reported), *([max(before)] if before else [])}
     starts |= {history.start(tp)} if reset else set()
     return any(first.offset in visible[bisect_left(visible, start) :][:1] for start in starts)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.detections import Detection, blamed
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Commit
-from fencepost.history import Sent, State
+from fencepost.history import RecordState, SendOutcome
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DIED = ("killed", "crashed")
 
 
-def lost_write(history: History) -> Iterator[Sighting]:
+def lost_write(history: History) -> Iterator[Detection]:
     """``lost-write``: an acknowledged send whose record (offset, writer, seq) is not in the log at the audit.
 
     Not below the log's start: retention or an act deleted that. Nor where a later record of its key replaced it
@@ -24,15 +24,15 @@ def lost_write(history: History) -> Iterator[Sighting]:
     members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on it.
     """
     for p in history.records.produced:
-        if p.outcome != Sent.OK or p.offset < history.tables.log_start(p.tp):
+        if p.outcome != SendOutcome.OK or p.offset < history.tables.log_start(p.tp):
             continue
         there = history.record(p.tp, p.offset)
         if (there is None or (there.writer, there.seq) != (p.writer, p.seq)) and not history.replaced(p):
             excuse = history.declared(p.tp, FOREVER)
-            yield Sighting("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
+            yield Detection("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
 
 
-def vanished(history: History) -> Iterator[Sighting]:
+def vanished(history: History) -> Iterator[Detection]:
     """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row whose record (key, writer, seq) is not in the log
     at its offset.
 
@@ -47,7 +47,7 @@ def vanished(history: History) -> Iterator[Sighting]:
     * else ``phantom``.
 
     members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that its
-    consumer reads what is not committed, or that nobody knows (``Recorded.uncommitted``).
+    consumer reads what is not committed, or that nobody knows (``BaseTables.uncommitted``).
     """
     for row in history.records.delivered:
         there = history.record(row.tp, row.offset)
@@ -60,7 +60,7 @@ def vanished(history: History) -> Iterator[Sighting]:
             excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
             if aborted:
                 excuse = excuse or history.tables.uncommitted.get(row.incarnation, "")
-            yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
+            yield Detection(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
 
 
 def _compacted(history: History, row: Delivered, known: bool) -> bool:
@@ -71,7 +71,7 @@ def _compacted(history: History, row: Delivered, known: bool) -> bool:
     return history.replaced(row) or (gone and history.record(row.tp, row.offset) is None)
 
 
-def inconsistent_offsets(history: History) -> Iterator[Sighting]:
+def inconsistent_offsets(history: History) -> Iterator[Detection]:
     """``inconsistent-offsets``: one offset was delivered with two contents (key, writer, seq).
 
     Of the rows of one offset (by delivered_ns, incarnation, ord) each that differs from the first one. members: its
@@ -80,12 +80,12 @@ def inconsistent_offsets(history: History) -> Iterator[Sighting]:
     for (tp, offset), (first, *others) in history.of_offset.items():
         for row in others:
             if (row.key, row.writer, row.seq) != (first.key, first.writer, first.seq):
-                members, times = people(row.incarnation, first.incarnation), (first.delivered_ns, row.delivered_ns)
+                members, times = blamed(row.incarnation, first.incarnation), (first.delivered_ns, row.delivered_ns)
                 excuse = history.declared(tp, FOREVER)
-                yield Sighting("inconsistent-offsets", tp, members, "", excuse, offset, *times)
+                yield Detection("inconsistent-offsets", tp, members, "", excuse, offset, *times)
 
 
-def unseen(history: History) -> Iterator[Sighting]:
+def unseen(history: History) -> Iterator[Detection]:
     """``unseen``: a visible record of the domain that nobody finished, and that had no effect where these tell that.
 
     Its *passer* is the first commit of its partition (by begin_ns, then incarnation) with an offset above it that was
@@ -119,7 +119,7 @@ def unseen(history: History) -> Iterator[Sighting]:
 
 def _unseen(
     history: History, tp: int, offset: int, passer: Commit | None, last_poll: Mapping[tuple[str, int, int], int]
-) -> Sighting:
+) -> Detection:
     rows = history.of_offset.get((tp, offset), [])
     doubtful = [row for row in rows if _in_doubt(history, row)]
     holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
@@ -130,9 +130,9 @@ def _unseen(
     excuse = history.declared(tp, FOREVER) or (act if offset < passed else "")
     if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
         excuse = _in_hand(history, holder)
-    members = people(passer.incarnation if passer else "", holder.incarnation if holder else "")
+    members = blamed(passer.incarnation if passer else "", holder.incarnation if holder else "")
     at = passer.begin_ns if passer else 0
-    return Sighting("unseen", tp, members, cause, excuse, offset, at, at)
+    return Detection("unseen", tp, members, cause, excuse, offset, at, at)
 
 
 def _why_skipped(history: History, tp: int, offset: int, passer: Commit | None) -> str:
@@ -168,7 +168,7 @@ def forgotten(history: History, tp: int) -> Iterator[tuple[int, int]]:
 
 def _in_doubt(history: History, row: Delivered) -> bool:
     life = history.tables.lives.get(row.incarnation)
-    return row.state == State.BEGUN and life is not None and life.how in DIED
+    return row.state == RecordState.BEGUN and life is not None and life.how in DIED
 
 
 def _in_hand(history: History, row: Delivered) -> str:
@@ -187,7 +187,7 @@ def passes(history: History, tp: int) -> list[Commit]:
     return sorted(commits, key=lambda c: (c.begin_ns, c.incarnation))
 
 
-def unconsumed(history: History) -> Iterator[Sighting]:
+def unconsumed(history: History) -> Iterator[Detection]:
     """``unconsumed``: a visible record at or above the final committed offset that nobody finished.
 
     Not below the group's start, and only when the drain ended. members: whoever was assigned the partition last (of
@@ -199,14 +199,14 @@ def unconsumed(history: History) -> Iterator[Sighting]:
     for tp, log in history.log.items():
         owners = [i for i in history.tables.intervals if i.tp == tp]
         last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-        owner = last.incarnation if last else history.tables.last_silent_keeper(tp)
+        owner = last.incarnation if last else history.tables.last_silent_coordinator_owner(tp)
         end = history.domain(tp).stop
         for offset in log:
             if offset >= end and not history.finished(tp, offset) and not history.had_effect(tp, offset):
-                yield Sighting("unconsumed", tp, people(owner), "", "", offset, *quiet)
+                yield Detection("unconsumed", tp, blamed(owner), "", "", offset, *quiet)
 
 
-def history_incomplete(history: History) -> Iterator[Sighting]:
+def history_incomplete(history: History) -> Iterator[Detection]:
     """``history-incomplete``: the rows of an (incarnation, tp) cannot be all that there were, or not as they are.
 
     * One sighting at each row whose ``ord`` is not the one before plus 1, the first being 0. cause ``hole`` (count:
@@ -223,15 +223,15 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
             missing, members = row.ord - last - 1, (row.incarnation,)
             if missing:
                 cause, count = ("hole", missing) if missing > 0 else ("twice", 1)
-                yield Sighting("history-incomplete", tp, members, cause, "", row.offset, at, row.delivered_ns, count)
+                yield Detection("history-incomplete", tp, members, cause, "", row.offset, at, row.delivered_ns, count)
             before[row.incarnation] = (row.ord, row.delivered_ns)
             interval = history.interval(row)
             if interval and row.delivered_ns < interval.assigned_begin_ns:
                 times = (row.delivered_ns, interval.assigned_begin_ns)
-                yield Sighting("history-incomplete", tp, members, "early", "", row.offset, *times)
+                yield Detection("history-incomplete", tp, members, "early", "", row.offset, *times)
 
 
-def unrecorded_delivery(history: History) -> Iterator[Sighting]:
+def unrecorded_delivery(history: History) -> Iterator[Detection]:
     """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that. One sighting
     for each.
 
@@ -245,13 +245,13 @@ def unrecorded_delivery(history: History) -> Iterator[Sighting]:
         unread, passing = history.unread(tp), passes(history, tp)
         for offset, one in unread.items():
             owner, times = one.interval.incarnation, (one.interval.assigned_begin_ns, one.commit.begin_ns)
-            yield Sighting("unrecorded-delivery", tp, (owner,), "unread", "", offset, *times)
+            yield Detection("unrecorded-delivery", tp, (owner,), "unread", "", offset, *times)
         for offset in log:
             given = offset in unread or (tp, offset) in history.of_offset
             if offset in history.domain(tp) and not given and history.had_effect(tp, offset):
                 passer = next((c for c in passing if c.offset > offset), None)
-                members, at_ns = people(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
-                yield Sighting("unrecorded-delivery", tp, members, "effect", "", offset, at_ns, at_ns)
+                members, at_ns = blamed(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
+                yield Detection("unrecorded-delivery", tp, members, "effect", "", offset, at_ns, at_ns)
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

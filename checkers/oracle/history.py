@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.detections import Detection
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.passed import Passed, passed
+from fencepost.checkers.tables.passed import PassedRange, passed
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records
 from fencepost.checkers.tables.retention import NO_KEY, same_key
 from fencepost.checkers.tables.rows import Interval
-from fencepost.history import Sent, State
+from fencepost.history import RecordState, SendOutcome
 
-FINISHED = (State.DONE, State.PARKED)
+FINISHED = (RecordState.DONE, RecordState.PARKED)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class History:
     @cached_property
     def acknowledged(self) -> Mapping[tuple[int, int], Produced]:
         """Acknowledged sends by (tp, offset)."""
-        return {(p.tp, p.offset): p for p in self.records.produced if p.outcome == Sent.OK}
+        return {(p.tp, p.offset): p for p in self.records.produced if p.outcome == SendOutcome.OK}
 
     @cached_property
     def aborted(self) -> Mapping[tuple[int, int, int, int], bool]:
@@ -82,14 +82,14 @@ class History:
         sent: dict[tuple[int, int, int, int], bool] = {}
         for p in self.records.produced:
             record = (p.tp, p.key, p.writer, p.seq)
-            sent[record] = sent.get(record, False) or p.outcome == Sent.ABORTED
+            sent[record] = sent.get(record, False) or p.outcome == SendOutcome.ABORTED
         return sent
 
     @cached_property
     def latest(self) -> Mapping[tuple[int, int], int]:
         """In partitions that are compacted, by (tp, ``same_key``) the highest offset at which a record of a key was
         committed, as far as is known: one that is in the log, was acknowledged, or was delivered and not aborted."""
-        acknowledged = (p for p in self.records.produced if p.outcome == Sent.OK)
+        acknowledged = (p for p in self.records.produced if p.outcome == SendOutcome.OK)
         delivered = (r for r in self.records.delivered if not self.aborted.get((r.tp, r.key, r.writer, r.seq)))
         found: dict[tuple[int, int], int] = {}
         rows: Iterable[Logged | Produced | Delivered] = (*self.records.log, *acknowledged, *delivered)
@@ -121,18 +121,18 @@ class History:
         """Whether a record's effect was there, where that tells what is processed: with or without a delivery."""
         return self.tables.by_effect and offset in self.tables.affected.get(tp, ())
 
-    def unread(self, tp: int) -> Mapping[int, Passed]:
+    def unread(self, tp: int) -> Mapping[int, PassedRange]:
         """By offset, the visible records from the group's start on that nobody tells of having been given, and that an
         assignment committed past of which no delivery at all is recorded; the first such assignment."""
         return self._unread.get(tp, {})
 
     @cached_property
-    def _unread(self) -> Mapping[int, Mapping[int, Passed]]:
-        found: dict[int, dict[int, Passed]] = defaultdict(dict)
+    def _unread(self) -> Mapping[int, Mapping[int, PassedRange]]:
+        found: dict[int, dict[int, PassedRange]] = defaultdict(dict)
         for tp, log in self.log.items():
             for one in passed(self.tables, tp):
-                told = (one.interval.incarnation, tp, one.interval.number) in self.streams
-                for offset in () if told else (o for o in log if o in one.offsets and o >= self.start(tp)):
+                reported = (one.interval.incarnation, tp, one.interval.number) in self.streams
+                for offset in () if reported else (o for o in log if o in one.offsets and o >= self.start(tp)):
                     if (tp, offset) not in self.of_offset:
                         found[tp].setdefault(offset, one)
         return found
@@ -156,4 +156,4 @@ class History:
         return self.tables.declared(tp, by_ns)
 
 
-Rule = Callable[[History], Iterable[Sighting]]
+Rule = Callable[[History], Iterable[Detection]]

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from fencepost.checkers.detections import COMPACTED, DELETED, Detection, blamed
 from fencepost.checkers.oracle.repeats import places
-from fencepost.checkers.sightings import COMPACTED, DELETED, Sighting, people
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
 
 
-def poll_skip(history: History) -> Iterator[Sighting]:
+def poll_skip(history: History) -> Iterator[Detection]:
     """``poll-skip``: inside one interval number of an (incarnation, tp), a row's offset jumps over visible records.
 
     One sighting for each visible offset between where the stream was (``Place``) and its own. What comes before the
@@ -31,10 +31,10 @@ def poll_skip(history: History) -> Iterator[Sighting]:
                 act, times = history.declared(tp, row.delivered_ns), (before.delivered_ns, row.delivered_ns)
                 cause = "inside one poll" if place.of_poll >= 0 else "seek" if offset <= place.gone_to else ""
                 excuse = act or (history.tables.sought if cause == "seek" else "")
-                yield Sighting("poll-skip", tp, (incarnation,), cause, excuse, offset, *times)
+                yield Detection("poll-skip", tp, (incarnation,), cause, excuse, offset, *times)
 
 
-def key_order(history: History) -> Iterator[Sighting]:
+def key_order(history: History) -> Iterator[Detection]:
     """``key-order``: a record is first begun, by anyone, before an earlier one of its key is first finished.
 
     *First begin* of an offset: the smallest (begin_ns, incarnation) of its begun rows; *first finish*: the smallest
@@ -58,7 +58,7 @@ def key_order(history: History) -> Iterator[Sighting]:
             if begin_ns and begin_ns < latest:
                 deleted = _deleted(history, tp, at) if beginner != by else ""
                 excuse = history.declared(tp, begin_ns) or deleted
-                yield Sighting("key-order", tp, people(beginner, by), "", excuse, offset, begin_ns, latest)
+                yield Detection("key-order", tp, blamed(beginner, by), "", excuse, offset, begin_ns, latest)
             finished = [(r.done_ns, r.incarnation) for r in history.finished(tp, offset)]
             if finished and min(finished)[0] > latest:
                 (latest, by), at = min(finished), offset

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.detections import Detection, blamed
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import Interval, Window
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
 
 
-def assignment_overlap(history: History) -> Iterator[Sighting]:
+def assignment_overlap(history: History) -> Iterator[Detection]:
     """``assignment-overlap``: two incarnations certainly own one partition at once (``Interval.certain`` overlap).
 
     One sighting for each pair of intervals. *Removed*: its interval ended by lost, or the coordinator's records show
@@ -29,8 +29,10 @@ def assignment_overlap(history: History) -> Iterator[Sighting]:
             continue
         removed = {i: i.how == "lost" or bool(history.tables.removed(i, both.end_ns)) for i in (a, b)}
         first, second = sorted((a, b), key=lambda i: (not removed[i], i.assigned_end_ns, i.incarnation))
-        excuse = "zombie" if any(removed.values()) else history.tables.remade(a.tp, both.begin_ns)
-        yield Sighting("assignment-overlap", a.tp, people(first.incarnation, second.incarnation), "", excuse, -1, *both)
+        excuse = "zombie" if any(removed.values()) else history.tables.recreated(a.tp, both.begin_ns)
+        yield Detection(
+            "assignment-overlap", a.tp, blamed(first.incarnation, second.incarnation), "", excuse, -1, *both
+        )
 
 
 class _Piece(NamedTuple):
@@ -42,7 +44,7 @@ class _Piece(NamedTuple):
     frozen: bool
 
 
-def processing_overlap(history: History) -> Iterator[Sighting]:
+def processing_overlap(history: History) -> Iterator[Detection]:
     """``processing-overlap``: two incarnations are certainly processing records of one partition at once.
 
     A row with begin_ns and done_ns (any outcome) is processed from the one to the other, minus the proven pause windows
@@ -65,10 +67,10 @@ def processing_overlap(history: History) -> Iterator[Sighting]:
                     overlaps.setdefault(key, []).append(piece.window.common(other.window))
             running.append(piece)
         for (stale_row, frozen, owner_name), windows in overlaps.items():
-            members = people(stale_row.incarnation, owner_name)
+            members = blamed(stale_row.incarnation, owner_name)
             excuse = "in flight when frozen" if frozen else ""
             times = (min(w.begin_ns for w in windows), max(w.end_ns for w in windows))
-            yield Sighting("processing-overlap", tp, members, "", excuse, stale_row.offset, *times)
+            yield Detection("processing-overlap", tp, members, "", excuse, stale_row.offset, *times)
 
 
 def _pieces(history: History, row: Delivered) -> Iterator[_Piece]:
@@ -85,7 +87,7 @@ def _pieces(history: History, row: Delivered) -> Iterator[_Piece]:
         begin_ns = max(begin_ns, pause.end_ns)
 
 
-def delivery_outside(history: History) -> Iterator[Sighting]:
+def delivery_outside(history: History) -> Iterator[Detection]:
     """``delivery-outside-assignment``: a poll returned a record of a partition that the member did not own.
 
     The row names no interval, and no interval of its (incarnation, tp) possibly holds delivered_ns. members: the
@@ -95,10 +97,10 @@ def delivery_outside(history: History) -> Iterator[Sighting]:
         own = history.tables.intervals_of.get((row.incarnation, row.tp), ())
         if history.interval(row) is None and not any(i.possible_at(row.delivered_ns) for i in own):
             at_ns = row.delivered_ns
-            yield Sighting("delivery-outside-assignment", row.tp, (row.incarnation,), "", "", row.offset, at_ns, at_ns)
+            yield Detection("delivery-outside-assignment", row.tp, (row.incarnation,), "", "", row.offset, at_ns, at_ns)
 
 
-def stale_work(history: History) -> Iterator[Sighting]:
+def stale_work(history: History) -> Iterator[Detection]:
     """``processing-after-revocation``, ``work-after-reassignment``: begun after the partition was given up, or away.
 
     Only rows with an interval. One sighting for each row, of one kind:
@@ -120,9 +122,9 @@ def stale_work(history: History) -> Iterator[Sighting]:
             owner = history.tables.certain_owner(tp, row.begin_ns)
             if returned_before(interval, row) and not owns_again(history, row):
                 kind, members = "processing-after-revocation", (row.incarnation,)
-                yield Sighting(kind, tp, members, interval.how, "", row.offset, *times)
+                yield Detection(kind, tp, members, interval.how, "", row.offset, *times)
             elif owner and owner.incarnation != row.incarnation:
-                yield Sighting(
+                yield Detection(
                     "work-after-reassignment", tp, (row.incarnation, owner.incarnation), "", "", row.offset, *times
                 )
 

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencepost.checkers.coordination.aftermath import PAUSED, another_cause, bystanders, recoveries
-from fencepost.checkers.coordination.members import Hand, Work, stuck_members, unpolled
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.detections import Detection, blamed
+from fencepost.checkers.group_rules.poll_gaps import Activity, HeldRecord, poll_gaps, stuck_members
+from fencepost.checkers.group_rules.recovery import PAUSED, another_cause, bystanders, recoveries
 from fencepost.checkers.tables.rows import FOREVER, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
 
 
-def stuck_partition(history: History) -> Iterator[Sighting]:
+def stuck_partition(history: History) -> Iterator[Detection]:
     """``stuck-partition``: records wait in the quiet window, and nothing is delivered for over ``bounds.stuck_ns``.
 
     The moments of delivery of a partition (all incarnations) cut the quiet window into gaps. A record *waits* in a gap
@@ -25,10 +25,10 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     earliest begin of such a wait to the end of the gap.
 
     members: who certainly owned it when the bound was over (the earliest assigned, then incarnation), or whom the
-    coordinator had given it where callbacks do not tell that (``Tables.deaf_keeper``); cause ``unowned`` when nobody
-    did, ``paused`` when the owner had itself paused it for so long that the rest of that time is not longer than the
-    bound (that excuses nothing), ``forked`` when its consumer was polled in a process that was forked from its own,
-    where nothing can come; excuse ``no leader``: the partition had none at some time between.
+    coordinator had given it where callbacks do not tell that (``Tables.unreachable_coordinator_owner``); cause
+    ``unowned`` when nobody did, ``paused`` when the owner had itself paused it for so long that the rest of that time
+    is not longer than the bound (that excuses nothing), ``forked`` when its consumer was polled in a process that was
+    forked from its own, where nothing can come; excuse ``no leader``: the partition had none at some time between.
 
     Of black boxes the commits that took the partition on stand for deliveries of all below them, and the owner is the
     coordinator's. A gap goes from when the last one was certainly written to when the next one may have been.
@@ -39,7 +39,7 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
             owner = _owner(history, tp, stop.since_ns + bound_ns)
             cause = "forked" if history.tables.forked(owner) else "" if owner else "unowned"
             paused = "paused" if owner and _paused(history, tp, owner, stop, bound_ns) else ""
-            yield _told(history, "stuck-partition", tp, owner, paused or cause, stop)
+            yield _detection(history, "stuck-partition", tp, owner, paused or cause, stop)
 
 
 class _Stop(NamedTuple):
@@ -82,23 +82,25 @@ def _stops(history: History, tp: int, window: Window, bound_ns: int) -> Iterator
 
 def _owner(history: History, tp: int, at_ns: int) -> str:
     if history.tables.black_box:
-        return history.tables.keeper(tp, at_ns)
+        return history.tables.coordinator_owner(tp, at_ns)
     owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
     certain = min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
-    return certain or history.tables.deaf_keeper(tp, at_ns)
+    return certain or history.tables.unreachable_coordinator_owner(tp, at_ns)
 
 
 def _paused(history: History, tp: int, owner: str, stop: _Stop, bound_ns: int) -> bool:
     return history.tables.paused_by(owner, tp, Window(stop.since_ns, stop.end_ns), bound_ns)
 
 
-def _told(history: History, kind: str, tp: int, owner: str, cause: str, stop: _Stop, excuse: str = "") -> Sighting:
+def _detection(
+    history: History, kind: str, tp: int, owner: str, cause: str, stop: _Stop, excuse: str = ""
+) -> Detection:
     times = (stop.since_ns, stop.end_ns)
     leaderless = "no leader" if history.tables.leaderless(tp, *times) else ""
-    return Sighting(kind, tp, people(owner), cause, leaderless or excuse, stop.offset, *times)
+    return Detection(kind, tp, blamed(owner), cause, leaderless or excuse, stop.offset, *times)
 
 
-def slow_recovery(history: History) -> Iterator[Sighting]:
+def slow_recovery(history: History) -> Iterator[Detection]:
     """``slow-recovery``: after a step was over, records wait in a partition for over ``bounds.recovers_ns``.
 
     For each step that took effect and is over: proven healed, or, where it does not heal, proven. The *recovery* goes
@@ -116,10 +118,10 @@ def slow_recovery(history: History) -> Iterator[Sighting]:
             first = Window(recovery.begin_ns, min([recovery.end_ns, *inside]))
             for stop in _stops(history, tp, first, bound_ns):
                 owner = _owner(history, tp, stop.since_ns + bound_ns)
-                yield _told(history, "slow-recovery", tp, owner, step.name, stop)
+                yield _detection(history, "slow-recovery", tp, owner, step.name, stop)
 
 
-def collateral_stall(history: History) -> Iterator[Sighting]:
+def collateral_stall(history: History) -> Iterator[Detection]:
     """``collateral-stall``: records wait for over ``bounds.stuck_ns`` in a partition that a fault does not touch.
 
     For each step that hits members (not one that hits brokers, or nobody in particular: these touch every partition),
@@ -141,10 +143,10 @@ def collateral_stall(history: History) -> Iterator[Sighting]:
             for stop in _stops(history, tp, window, bound_ns):
                 paused = _paused(history, tp, owner, stop, bound_ns)
                 excuse = PAUSED if paused else another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
-                yield _told(history, "collateral-stall", tp, owner, step.name, stop, excuse)
+                yield _detection(history, "collateral-stall", tp, owner, step.name, stop, excuse)
 
 
-def stuck_member(history: History) -> Iterator[Sighting]:
+def stuck_member(history: History) -> Iterator[Detection]:
     """``stuck-member``: a member owns partitions and is in the group, and neither polls nor works for too long.
 
     Looked at are the times longer than ``bounds.stuck_ns`` from one poll of an incarnation (one that waits for records
@@ -162,18 +164,18 @@ def stuck_member(history: History) -> Iterator[Sighting]:
     (Histories from before polls were recorded have none; polls less than 1 s apart are not told of.)
     """
     bound_ns = history.bounds.stuck_ns
-    times = unpolled(history.tables, bound_ns)
+    times = poll_gaps(history.tables, bound_ns)
 
-    def work(number: int) -> Work:
+    def work(number: int) -> Activity:
         incarnation, window = times[number]
         rows = [row for row in history.records.delivered if row.incarnation == incarnation]
         if history.tables.by_effect:
             given = any(row.delivered_ns < window.end_ns for row in rows)
-            return Work([window] if given else [], [])
+            return Activity([window] if given else [], [])
         moments = (ns for row in rows for ns in (row.begin_ns, row.done_ns))
         signs = [Window(ns, ns) for ns in moments if window.begin_ns < ns < window.end_ns]
         begun = (row for row in rows if row.begin_ns)
-        return Work(signs, [Hand(Window(r.begin_ns, r.done_ns or FOREVER), r.tp, r.offset) for r in begun])
+        return Activity(signs, [HeldRecord(Window(r.begin_ns, r.done_ns or FOREVER), r.tp, r.offset) for r in begun])
 
     return stuck_members(times, bound_ns, work)
 

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from fencepost.checkers.detections import EXPIRED, Detection, blamed
 from fencepost.checkers.oracle.ownership import owns_again, returned_before
-from fencepost.checkers.sightings import EXPIRED, Sighting, people
 from fencepost.checkers.tables.answers import KIND, NOT_SEEN
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
 
 
-def repeats(history: History) -> Iterator[Sighting]:
+def repeats(history: History) -> Iterator[Detection]:
     """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: finished again.
 
     The finished rows of one offset are taken in the order of their owners: by assigned_begin_ns of their intervals
@@ -66,19 +66,19 @@ def _since_ns(history: History, row: Delivered) -> int:
     return interval.assigned_begin_ns if interval else row.delivered_ns
 
 
-def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
+def _repeat(history: History, former: Delivered, later: Delivered) -> Detection:
     tp, offset, times = later.tp, later.offset, (later.done_ns, later.done_ns)
     act = history.declared(tp, later.delivered_ns) or history.declared(tp, _since_ns(history, later))
     moves = history.tables.moves_in(later.incarnation, tp, history.interval(later), later.delivered_ns)
     went = any(move.offset <= offset for move in moves)
     began, first = _began(history, later)
-    told, stale, unseen = (least <= first <= offset for least in (began.told, began.stale, began.unseen))
-    if began.in_force > offset and (stale or not told):
-        members = people(later.incarnation, former.incarnation)
+    reported, stale, unseen = (least <= first <= offset for least in (began.reported, began.stale, began.unseen))
+    if began.in_force > offset and (stale or not reported):
+        members = blamed(later.incarnation, former.incarnation)
         if stale:
-            return Sighting(KIND, tp, members, "redelivery-below-commit", act, offset, *times)
+            return Detection(KIND, tp, members, "redelivery-below-commit", act, offset, *times)
         cause, excuse = history.tables.by_seek(went, act)
-        return Sighting("redelivery-below-commit", tp, members, cause or NOT_SEEN * unseen, excuse, offset, *times)
+        return Detection("redelivery-below-commit", tp, members, cause or NOT_SEEN * unseen, excuse, offset, *times)
     interval = history.interval(former)
     expired = history.tables.expired(tp, offset, former.done_ns, later.delivered_ns)
     reason = EXPIRED if expired else _reason(history, interval) if interval else ""
@@ -86,7 +86,7 @@ def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     left = history.tables.left_behind(interval) if interval else []
     went = went or any(move.offset <= offset and move.begin_ns >= former.done_ns for move in left)
     cause, excuse = history.tables.by_seek(went, act or reason)
-    return Sighting(kind, tp, people(former.incarnation, later.incarnation), cause, excuse, offset, *times)
+    return Detection(kind, tp, blamed(former.incarnation, later.incarnation), cause, excuse, offset, *times)
 
 
 def _began(history: History, row: Delivered) -> tuple[Begun, int]:
@@ -117,7 +117,7 @@ def _reason(history: History, interval: Interval) -> str:
     return ""
 
 
-def stale_effect(history: History) -> Iterator[Sighting]:
+def stale_effect(history: History) -> Iterator[Detection]:
     """``stale-effect``: a former owner finishes a record after a later one had finished it: its effect lands last.
 
     Of the finished rows of one offset that have intervals, each row that was done after a row of another incarnation
@@ -143,7 +143,7 @@ def stale_effect(history: History) -> Iterator[Sighting]:
             if later:
                 done_ns, owner = min(later)
                 members, excuse = (row.incarnation, owner), _why_late(history, own, row)
-                yield Sighting("stale-effect", tp, members, "", excuse, offset, done_ns, row.done_ns)
+                yield Detection("stale-effect", tp, members, "", excuse, offset, done_ns, row.done_ns)
 
 
 def _why_late(history: History, interval: Interval, row: Delivered) -> str:
@@ -156,7 +156,7 @@ def _why_late(history: History, interval: Interval, row: Delivered) -> str:
     return "not told yet" if owner and owner.incarnation != row.incarnation else "begun as its owner"
 
 
-def redelivery_loop(history: History) -> Iterator[Sighting]:
+def redelivery_loop(history: History) -> Iterator[Detection]:
     """``redelivery-loop``: one offset comes again and again.
 
     * cause ``count``: more rows of one offset than ``bounds.deliveries_of`` the faults around them explains;
@@ -181,7 +181,7 @@ def redelivery_loop(history: History) -> Iterator[Sighting]:
         by_client = len(rows) - history.tables.moves_over(tp, offset, Window(first, last))
         often = history.bounds.deliveries_of(history.tables.steps, first, last) if cause == "count" else 2
         excuse = history.tables.sought if by_client <= often else ""
-        yield Sighting("redelivery-loop", tp, (rows[-1].incarnation,), cause, excuse, offset, first, last)
+        yield Detection("redelivery-loop", tp, (rows[-1].incarnation,), cause, excuse, offset, first, last)
 
 
 def _moved(history: History, tp: int, offset: int, first_ns: int, last_ns: int) -> bool:
@@ -196,15 +196,16 @@ def _faulty(history: History, first_ns: int, last_ns: int) -> bool:
     return any(s.begun_ns and s.in_effect.meets(around) for s in history.tables.steps)
 
 
-def rewind(history: History) -> Iterator[Sighting]:
+def rewind(history: History) -> Iterator[Detection]:
     """``rewind``: inside one interval number of an (incarnation, tp), a row's offset is not above all before it.
 
     Where the program went back because its transaction was aborted (``Seek``), all before it are those since then, and
     what is below where it went.
 
     cause ``inside one poll``: nor is it above all before it of the same poll number (nothing that a program does comes
-    between these); else ``seek``: the program had moved its position back to it, or to what it follows (``Place`` says
-    exactly when). excuse: a declared act before the delivery; else, of cause ``seek``, that this was the user's
+    between these); else ``seek``: the program had moved its position back to it, or to what it follows
+    (``StreamPosition`` says exactly when). excuse: a declared act before the delivery; else, of cause ``seek``, that
+    this was the user's
     own program: nobody else may move a position, and our own loops do so by a planted bug only (``Tables.sought``).
     members: the incarnation; times: delivered_ns.
     """
@@ -214,10 +215,10 @@ def rewind(history: History) -> Iterator[Sighting]:
                 act, times = history.declared(tp, row.delivered_ns), (row.delivered_ns, row.delivered_ns)
                 cause = "inside one poll" if row.offset <= place.of_poll else "seek" if place.sought else ""
                 excuse = act or (history.tables.sought if cause == "seek" else "")
-                yield Sighting("rewind", tp, (incarnation,), cause, excuse, row.offset, *times)
+                yield Detection("rewind", tp, (incarnation,), cause, excuse, row.offset, *times)
 
 
-class Place(NamedTuple):
+class StreamPosition(NamedTuple):
     """Where a stream was just before one of its rows, and whether the program had moved it there.
 
     It gets from row to row, up to the highest offset, but where the program moved its position in that interval (and
@@ -251,7 +252,7 @@ class _Move:
     first_poll: int = FOREVER  # that brought rows after it began
 
 
-def places(history: History, rows: Sequence[Delivered]) -> Iterator[tuple[Delivered, Place]]:
+def places(history: History, rows: Sequence[Delivered]) -> Iterator[tuple[Delivered, StreamPosition]]:
     """Each row of a stream, with its place."""
     interval, first = history.interval(rows[0]), rows[0]
     moves = [_Move(seek) for seek in history.tables.moves_in(first.incarnation, first.tp, interval)]
@@ -264,15 +265,15 @@ def places(history: History, rows: Sequence[Delivered]) -> Iterator[tuple[Delive
             for move in ahead:
                 move.reached = True
             gone_to = ahead[-1].seek.offset - 1 if ahead else at
-            yield row, Place(highest, before, at, gone_to, row.offset <= highest)
+            yield row, StreamPosition(highest, before, at, gone_to, row.offset <= highest)
             at = row.offset
         elif fitting and row.offset > before:
             moves = moves[moves.index(fitting[-1]) + 1 :]
             goal = fitting[-1].seek.offset - 1
-            yield row, Place(highest, before, goal, goal, True)
+            yield row, StreamPosition(highest, before, goal, goal, True)
             at = row.offset
         else:
-            yield row, Place(highest, before, at, at, False)
+            yield row, StreamPosition(highest, before, at, at, False)
         for move in moves:
             if move.seek.begin_ns < row.delivered_ns:
                 move.first_poll = min(move.first_poll, row.poll)

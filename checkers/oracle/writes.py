@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.detections import Detection
 from fencepost.checkers.tables.records import Logged
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle.history import History, Rule
 
 
-def landed(history: History) -> Iterator[Sighting]:
+def send_order(history: History) -> Iterator[Detection]:
     """``duplicate-write``, ``nonmonotonic-send``: a writer's records of one partition, along the offsets of its log.
 
     A writer numbers its send calls (``seq``) in the order in which it makes them. Of its visible records in one
@@ -42,9 +42,9 @@ def landed(history: History) -> Iterator[Sighting]:
                 if record.seq <= highest:
                     at_ns = sent_ns.get((tp, writer, record.seq), 0)
                     excuse = history.tables.not_idempotent(writer)
-                    yield Sighting(kind, tp, (f"producer-{writer}",), "", excuse, record.offset, at_ns, at_ns)
+                    yield Detection(kind, tp, (f"producer-{writer}",), "", excuse, record.offset, at_ns, at_ns)
                 known.add(record.seq)
                 highest = max(highest, record.seq)
 
 
-RULES: dict[Rule, tuple[str, ...]] = {landed: ("duplicate-write", "nonmonotonic-send")}
+RULES: dict[Rule, tuple[str, ...]] = {send_order: ("duplicate-write", "nonmonotonic-send")}

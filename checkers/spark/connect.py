@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # missing in its stubs
 
-from fencepost.checkers.spark.engines import Answer
+from fencepost.checkers.spark.engine import Answer
 
 CORES = 16
 
@@ -46,6 +46,6 @@ class ThroughConnect:
         """The session is ours alone."""
         self._session.addArtifacts(str(archive), pyfile=True)
 
-    def give_up_without_executors(self) -> bool:
+    def cancel_without_executors(self) -> bool:
         """The server has its own bounds."""
         return False

@@ -21,7 +21,7 @@ from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import urlsplit
 
-from fencepost.checkers.spark.engines import Engine
+from fencepost.checkers.spark.engine import Engine
 from fencepost.errors import ProvisionError
 
 CONNECT_S = 5.0
@@ -133,5 +133,5 @@ def _watch(engine: Engine, over: Event, nobody: Event) -> None:
     """Look again and again: at first there may be no job yet that could be ended."""
     while engine.elsewhere and not over.wait(EXECUTOR_S):
         with suppress(Exception):  # the job ends in the meantime, or Spark itself
-            if engine.give_up_without_executors():
+            if engine.cancel_without_executors():
                 nobody.set()

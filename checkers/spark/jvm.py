@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.checkers.spark import class_archive
-from fencepost.checkers.spark.class_archive import Archive
+from fencepost.checkers.spark import jvm_class_data
+from fencepost.checkers.spark.jvm_class_data import Archive
 from fencepost.errors import ProvisionError
 from fencepost_member import lock
 
@@ -59,7 +59,7 @@ LOCAL_SETTINGS = {
 }
 
 
-class Jvm:
+class SparkJvm:
     """One JVM with one Spark context."""
 
     def __init__(self, master: str) -> None:
@@ -148,11 +148,12 @@ class Jvm:
     def _java_options(self) -> list[str]:
         import pyspark
 
-        from fencepost.clusters import cache, provision
+        from fencepost.clusters import cache
+        from fencepost.clusters.kafka import provision
 
         jars = Path(pyspark.__file__).parent / "jars"
         home = cache.directory() / "spark-classes"
-        self._archive = class_archive.of(home, provision.java().description, pyspark.__version__, jars)
+        self._archive = jvm_class_data.of(home, provision.java().description, pyspark.__version__, jars)
         return [
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",

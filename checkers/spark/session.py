@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.spark import executors
-from fencepost.checkers.spark.engines import Engine, OnContext
-from fencepost.checkers.spark.jvm import Jvm
+from fencepost.checkers.spark.engine import Engine, OnContext
+from fencepost.checkers.spark.jvm import SparkJvm
 from fencepost.errors import ProvisionError, WaitTimeout
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Spark:
     def _launch(self, master: str) -> Engine:
         if (context := _context_of_this_program()) is not None:
             return OnContext(context)
-        jvm = Jvm(master)
+        jvm = SparkJvm(master)
         self._close = jvm.end
         return OnContext(jvm.start())
 
@@ -146,6 +146,6 @@ def _nothing(warm: bool) -> None:
 
 
 def _judge_something(engine: Engine) -> None:
-    from fencepost.checkers.spark import finder
+    from fencepost.checkers.spark import detector
 
-    finder.warm_up(engine)
+    detector.warm_up(engine)

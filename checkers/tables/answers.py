@@ -11,33 +11,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.tables.committed import Committed
+from fencepost.checkers.tables.interval_index import IntervalIndex
 from fencepost.checkers.tables.requests import LATE_NS, Request
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Interval, Window
-from fencepost.checkers.tables.spans import Spans
+from fencepost.checkers.tables.rows import FOREVER, Interval, OffsetCommit, Window
 
 if TYPE_CHECKING:
-    from fencepost.checkers.tables.indices import Indexed
+    from fencepost.checkers.tables.indexes import Indexes
 
 KIND = "stale-offset-answer"  # its cause is the kind of its consequence; empty: no consequence is seen
-TOLD = "told a member"  # also a cause of it: a member of the group received the answer
+REPORTED = "told a member"  # also a cause of it: a member of the group received the answer
 NOT_SEEN = "answer not seen"  # a cause of others: a stale answer may explain it, and no broker logged the answer
 
 
 def judged_as(kind: str, cause: str) -> str:
     """The kind by which a promise judges: a consequence of a stale answer counts as the kind that it would be without
     the answer."""
-    return cause if kind == KIND and cause not in ("", TOLD) else kind
+    return cause if kind == KIND and cause not in ("", REPORTED) else kind
 
 
 class Stale(NamedTuple):
     """A stale answer, the last commit that was certainly acknowledged before the request, and that moment."""
 
     answer: Request
-    commit: Accepted
+    commit: OffsetCommit
     acknowledged_ns: int
 
 
-def stale(tables: Indexed) -> dict[Request, Stale]:
+def stale(tables: Indexes) -> dict[Request, Stale]:
     """All stale answers, by partition and in the order of time.
 
     A commit is acknowledged when its member had received "ok", or a broker had answered its request. A commit of a
@@ -64,10 +64,10 @@ def stale(tables: Indexed) -> dict[Request, Stale]:
     return found
 
 
-def _answered(tables: Indexed, tp: int, rows: Sequence[Accepted]) -> list[Accepted]:
+def _answered(tables: Indexes, tp: int, rows: Sequence[OffsetCommit]) -> list[OffsetCommit]:
     """The commits of a partition; ``answered_ns`` is the first acknowledgement, by its member or by a broker."""
     known_ns: dict[int, int] = {}
-    of_offset = Spans(rows, lambda row: row.offset, lambda row: row.written)
+    of_offset = IntervalIndex(rows, lambda row: row.offset, lambda row: row.written)
     for request in tables.asked_by_tp.get(tp, ()):
         if not (request.error or request.transactional):
             written = of_offset.meeting(request.offset, request.served)
@@ -79,11 +79,11 @@ def _answered(tables: Indexed, tp: int, rows: Sequence[Accepted]) -> list[Accept
     return [row._replace(answered_ns=at_ns if at_ns < FOREVER else 0) for row, at_ns in answers]
 
 
-def _no_transactions(rows: Iterable[Accepted]) -> Iterator[Accepted]:
+def _no_transactions(rows: Iterable[OffsetCommit]) -> Iterator[OffsetCommit]:
     return (row._replace(answered_ns=0) if row.transactional else row for row in rows)
 
 
-def _asked_ns(tables: Indexed, fetch: Request) -> int:
+def _asked_ns(tables: Indexes, fetch: Request) -> int:
     """The earliest moment at which brokers may have received an answered fetch of offsets.
 
     The broker may have logged it late. But the answering broker was the leader of the group's partition of the offsets
@@ -97,7 +97,7 @@ def _asked_ns(tables: Indexed, fetch: Request) -> int:
     return max(since_ns, led_ns if led_ns <= until_ns else 0, assigned_ns)
 
 
-def answers(tables: Indexed, interval: Interval, first_ns: int) -> list[Request]:
+def answers(tables: Indexes, interval: Interval, first_ns: int) -> list[Request]:
     """The answers that may have set the start of an assignment interval whose first delivery was at ``first_ns``.
 
     The incarnation may have received these answers since the end of its previous interval of the partition.
@@ -108,7 +108,7 @@ def answers(tables: Indexed, interval: Interval, first_ns: int) -> list[Request]
     return [answer for answer in fetched if answer.received.end_ns >= since_ns]
 
 
-def unseen(tables: Indexed, tp: int, asked: Window) -> tuple[int, ...]:
+def unseen(tables: Indexes, tp: int, asked: Window) -> tuple[int, ...]:
     """The offsets that a stale answer to a request in the window ``asked`` may have named, where no answer is logged.
 
     These are the offsets that were committed before the last one that was certainly in force; none if no other broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from fencepost.checkers.tables.answers import KIND, NOT_SEEN, answers, unseen
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Interval, Window
+from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, OffsetCommit, Window
 from fencepost.checkers.tables.tables import Tables
 
 NOT_A_MEMBER = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")  # the coordinator does not know the member
@@ -20,7 +20,7 @@ def is_fence(commit: Commit) -> bool:
     return commit.error in FENCES and commit.mode != "auto"
 
 
-def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tuple[int, ...], bool]:
+def reported_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tuple[int, ...], bool]:
     """Every committed offset that an owner may have fetched before its first delivery at ``first_ns``, and whether the
     client may have reset its position.
 
@@ -63,7 +63,7 @@ def answered_offsets(
     return "wrong-start", NOT_SEEN if may and begins(may, False) else ""
 
 
-def tried_past(tables: Tables, final: Accepted) -> bool:
+def tried_past(tables: Tables, final: OffsetCommit) -> bool:
     """Whether any member ever tried to commit past the final committed offset, with any outcome."""
     return tables.highest_tried.get(final.tp, -1) > final.offset
 

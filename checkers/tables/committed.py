@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from fencepost.checkers.tables.rows import Accepted
+from fencepost.checkers.tables.rows import OffsetCommit
 
 NEVER = 1 << 64  # after every moment
 
@@ -17,13 +17,13 @@ class Committed:
     Each commit is indexed by the earliest append, and the earliest answer, of *this and all later* commits.
     """
 
-    def __init__(self, rows: Sequence[Accepted]) -> None:
+    def __init__(self, rows: Sequence[OffsetCommit]) -> None:
         """``rows`` may be empty."""
         self._rows = rows
         self._appended = _earliest_from_here(a.written.begin_ns for a in rows)
         self._answered = _earliest_from_here(a.answered_ns or NEVER for a in rows)
 
-    def certain(self, at_ns: int) -> Accepted | None:
+    def certain(self, at_ns: int) -> OffsetCommit | None:
         """The last commit that was certainly in force at a moment, because it had been answered by then."""
         place = bisect_right(self._answered, at_ns) - 1
         return self._rows[place] if place >= 0 else None

@@ -12,21 +12,21 @@ from itertools import pairwise, zip_longest
 from operator import itemgetter
 from typing import Any
 
+from fencepost.checkers.tables.interval_index import IntervalIndex
 from fencepost.checkers.tables.rows import (
     FOREVER,
-    Accepted,
+    AssignmentChange,
     Commit,
-    Doubled,
-    Given,
-    Gone,
-    Led,
+    CoordinatorChange,
+    DoubleAssignment,
+    LeaderChange,
     Life,
-    Round,
-    Seat,
+    MemberRemoval,
+    OffsetCommit,
+    Rebalance,
     Window,
 )
-from fencepost.checkers.tables.settled import settled
-from fencepost.checkers.tables.spans import Spans
+from fencepost.checkers.tables.transactions import settled
 from fencepost.model import OFFSETS_TOPIC, group_partition
 
 Line = Mapping[str, Any]
@@ -54,7 +54,7 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
 def clients(lives: Mapping[str, Life]) -> Callable[[Line], str]:
     """A function from a request to its incarnation: by its client id, else by its slot, if exactly one life fits the
     time; empty if unknown."""
-    alive = Spans(lives.values(), lambda life: life.slot, lambda life: life.alive)
+    alive = IntervalIndex(lives.values(), lambda life: life.slot, lambda life: life.alive)
 
     def of(request: Line) -> str:
         client, slot, start_ns = request.get("client_id") or "", request.get("slot"), int(request.get("start_ns") or 0)
@@ -67,8 +67,9 @@ def clients(lives: Mapping[str, Life]) -> Callable[[Line], str]:
 
 def accepted(
     lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers
-) -> tuple[tuple[Accepted, ...], tuple[Accepted, ...]]:
-    """The commits that came into force, and the commits that were overtaken (see ``settled``), in the order of the log.
+) -> tuple[tuple[OffsetCommit, ...], tuple[OffsetCommit, ...]]:
+    """The commits that came into force, and the commits that were overtaken (see ``transactions``), in the order of the
+    log.
 
     Without the coordinator's log: the commits for which members received "ok".
     """
@@ -76,7 +77,7 @@ def accepted(
     for commit in sorted(commits, key=lambda c: c.end_ns):
         if commit.outcome == "ok" and commit.end_ns:
             answers.setdefault((commit.tp, commit.offset), []).append(commit.end_ns)
-    found: dict[bool, list[Accepted]] = {True: [], False: []}
+    found: dict[bool, list[OffsetCommit]] = {True: [], False: []}
     for line, ended_ns, in_force in settled(lines):
         tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
         if tp is None:
@@ -88,12 +89,12 @@ def accepted(
         answered = max(ends[after], ended_ns + blur if ended_ns else 0) if after < len(ends) else 0
         late = max(0, ended_ns - at) // 2  # it came into force between its record and the end of its transaction
         place, transactional = (tp, offset, int(line.get("order", 0))), int(line.get("producer", -1)) >= 0
-        found[in_force].append(Accepted(*place, at + late, blur + late, answered, transactional))
+        found[in_force].append(OffsetCommit(*place, at + late, blur + late, answered, transactional))
     if lines:
         return tuple(sorted(found[True], key=lambda a: a.order)), tuple(sorted(found[False], key=lambda a: a.order))
     ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))
     rows = (
-        Accepted(
+        OffsetCommit(
             *(c.tp, c.offset, n, (c.begin_ns + c.end_ns) // 2, (c.end_ns - c.begin_ns + 1) // 2, c.end_ns),
             transactional=c.mode == "transaction",
         )
@@ -104,7 +105,7 @@ def accepted(
 
 def assignments(
     lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers
-) -> tuple[tuple[Given, ...], tuple[Gone, ...], tuple[Doubled, ...]]:
+) -> tuple[tuple[AssignmentChange, ...], tuple[MemberRemoval, ...], tuple[DoubleAssignment, ...]]:
     """Every change of a partition's owner, and every member id that left the records, in the order of the log.
 
     Third, the partitions that two member ids had after a batch; all records of one batch take effect at once.
@@ -147,9 +148,9 @@ class _Ledger:
     def __init__(self, who: Mapping[str, str]) -> None:
         self._who = who
         self.has: dict[str, frozenset[int]] = {}
-        self.given: list[Given] = []
-        self.gone: list[Gone] = []
-        self.doubled: list[Doubled] = []
+        self.given: list[AssignmentChange] = []
+        self.gone: list[MemberRemoval] = []
+        self.doubled: list[DoubleAssignment] = []
         self._owner: dict[int, str] = {}
         self._owners: defaultdict[int, set[str]] = defaultdict(set)  # more than one while two have it
         self._twice: set[int] = set()  # partitions with two owners after the last batch
@@ -164,12 +165,12 @@ class _Ledger:
 
     def end_batch(self, line: Line) -> None:
         """Note the members that are gone, and the partitions that have two owners now and did not before."""
-        self.gone += [Gone(m, self._who.get(m, ""), *_when(left)) for m, left in self._left.items()]
+        self.gone += [MemberRemoval(m, self._who.get(m, ""), *_when(left)) for m, left in self._left.items()]
         self._left.clear()
         twice = {tp for tp in self._changed if len(self._owners[tp]) > 1}
         for tp in sorted(twice - self._twice):
             owners = sorted(self._owners[tp])
-            self.doubled.append(Doubled(tp, _when(line)[1], tuple(self._who.get(m, m) for m in owners)))
+            self.doubled.append(DoubleAssignment(tp, _when(line)[1], tuple(self._who.get(m, m) for m in owners)))
         self._twice = (self._twice - self._changed) | twice
         self._changed = set()
 
@@ -200,7 +201,7 @@ class _Ledger:
         for tp in sorted(touched):
             member_id = self._owner.get(tp, "")
             if member_id != before[tp]:
-                self.given.append(Given(tp, *_when(line), member_id, self._who.get(member_id, "")))
+                self.given.append(AssignmentChange(tp, *_when(line), member_id, self._who.get(member_id, "")))
 
 
 def _of_classic(line: Line) -> bool:
@@ -211,7 +212,7 @@ def _when(line: Line) -> tuple[int, int, int]:
     return int(line.get("order", 0)), int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0)
 
 
-def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Round, ...]:
+def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Rebalance, ...]:
     """Every new generation or group epoch; it began with the first join since the last one (else with its record). A
     join that was answered with the current generation, such as that of a returning static member, began none.
 
@@ -224,7 +225,7 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         if r.get("api") == "JOIN_GROUP" and r.get("start_ns")
     )
     joins = sorted(asked, key=itemgetter(0, 1))
-    found: list[Round] = []
+    found: list[Rebalance] = []
     deleted: Line = {}
     anew, joined = False, dict[str, None]()
     for line in lines:
@@ -252,7 +253,7 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         members = tuple(who.get(member_id, member_id) for member_id in ids)
         reason = next((why for _, why, _ in these if why), "")
         begin, blur = these[0][0] if these else at, int(line.get("uncertainty_ns") or 0)
-        found.append(Round(int(line.get("term", -1)), int(number), begin, at, members, reason, blur, anew))
+        found.append(Rebalance(int(line.get("term", -1)), int(number), begin, at, members, reason, blur, anew))
         anew = False
     return tuple(found)
 
@@ -268,7 +269,7 @@ def terms(lines: Iterable[Line]) -> tuple[tuple[int, int, int], ...]:
     return tuple(found.values())
 
 
-def seats(lines: Iterable[Line], group: str) -> tuple[Seat, ...]:
+def seats(lines: Iterable[Line], group: str) -> tuple[CoordinatorChange, ...]:
     """The group's coordinators, by the changes of leaders in the metadata log."""
     led = [line for line in lines if line.get("topic") == OFFSETS_TOPIC and line.get("leader") is not None]
     place = group_partition(group, len({line.get("partition") for line in led})) if led and group else -1
@@ -279,11 +280,11 @@ def seats(lines: Iterable[Line], group: str) -> tuple[Seat, ...]:
         at_ns, blur_ns = int(now.get("at_ns") or 0), int(now.get("uncertainty_ns") or 0)
         until_ns = int(after.get("at_ns") or 0) + int(after.get("uncertainty_ns") or 0) if after else FOREVER
         marks = (-1 if (mark := now.get(name)) is None else int(mark) for name in ("log_end", "high_watermark"))
-        found.append(Seat(at_ns, blur_ns, int(now["leader"]), until_ns, *marks))
+        found.append(CoordinatorChange(at_ns, blur_ns, int(now["leader"]), until_ns, *marks))
     return tuple(found)
 
 
-def loads(seats: Sequence[Seat], lines: Iterable[Line]) -> tuple[Window, ...]:
+def loads(seats: Sequence[CoordinatorChange], lines: Iterable[Line]) -> tuple[Window, ...]:
     """When another broker may have become the group's coordinator, and loaded the group.
 
     Without known coordinators (``seats``): between the records of two terms.
@@ -301,13 +302,13 @@ def loads(seats: Sequence[Seat], lines: Iterable[Line]) -> tuple[Window, ...]:
     )
 
 
-def leaders(lines: Iterable[Line], numbers: Numbers) -> tuple[Led, ...]:
+def leaders(lines: Iterable[Line], numbers: Numbers) -> tuple[LeaderChange, ...]:
     """Each partition change that names a leader."""
     found = []
     for line in lines:
         tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
         if tp is not None and line.get("leader") is not None:
             found.append(
-                Led(int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0), tp, int(line["leader"]))
+                LeaderChange(int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0), tp, int(line["leader"]))
             )
     return tuple(found)

@@ -8,15 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives, processing_rules, renewed, requests, retention, wholeness
-from fencepost.checkers.tables.collecting import no_collecting
+from fencepost.checkers.tables import (
+    coordinator,
+    event_rows,
+    integrity,
+    processing_rules,
+    recreated,
+    requests,
+    retention,
+)
+from fencepost.checkers.tables.aborted_visibility import uncommitted
 from fencepost.checkers.tables.effects import effects
-from fencepost.checkers.tables.isolation import uncommitted
+from fencepost.checkers.tables.gc_pause import no_collecting
 from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.resets import resets
-from fencepost.checkers.tables.rows import Act, Life, Partition, Window
+from fencepost.checkers.tables.rows import DeclaredAction, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, SETTINGS, EventKind
@@ -27,25 +35,25 @@ from fencepost.model import TopicPartition
 @no_collecting()
 def load(run: Path) -> Tables:
     """The tables of the run folder ``run``; never raises for a damaged one."""
-    from fencepost.checkers.tables import shapes
+    from fencepost.checkers.tables import schemas
 
     reader = Reader(run)
-    scenario = reader.json("scenario", "scenario.json", shapes.Scenario)
-    plan = reader.json("plan", "plan.json", shapes.Plan)
-    pairs = reader.json("clock", "history/clock.json", shapes.Clock).get("pairs") or []
-    entries = reader.json("partitions", "history/partitions.json", shapes.Partitions).get("partitions") or ()
+    scenario = reader.json("scenario", "scenario.json", schemas.ScenarioFile)
+    plan = reader.json("plan", "plan.json", schemas.PlanFile)
+    pairs = reader.json("clock", "history/clock.json", schemas.ClockFile).get("pairs") or []
+    entries = reader.json("partitions", "history/partitions.json", schemas.PartitionsFile).get("partitions") or ()
     partitions = _partitions(entries)
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values() if not p.gone}
     events = reader.events()
     of_harness = events or reader.unsealed_events(HARNESS)
     phases = from_events.phases(of_harness)
-    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset, **shapes.OF_MEMBER)
-    asked = reader.lines("requests", "history/coordinator/requests.jsonl", shapes.Request)
-    metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl", shapes.Metadata)
-    host = reader.lines("host", "history/host.jsonl", shapes.Host)
+    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", schemas.OffsetLine, **schemas.OF_MEMBER)
+    asked = reader.lines("requests", "history/coordinator/requests.jsonl", schemas.RequestLine)
+    metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl", schemas.MetadataLine)
+    host = reader.lines("host", "history/host.jsonl", schemas.HostLine)
     steps = from_events.steps(of_harness, plan.get("steps") or ())
     known = from_events.lives(events, steps)
-    commits = lives.commits(events, numbers)
+    commits = event_rows.commits(events, numbers)
     who = coordinator.incarnations(events, asked, known)
     accepted, overtaken = coordinator.accepted(offsets, commits, numbers)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
@@ -53,7 +61,7 @@ def load(run: Path) -> Tables:
     for name, instance_id in requests.static_ids(asked, who).items():  # only requests show the ids of black boxes
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
-    wholeness.check(reader, events, known, lives.broken_off(phases), pairs)
+    integrity.check(reader, events, known, event_rows.broken_off(phases), pairs)
     tables = Tables(
         run=run,
         scenario=scenario,
@@ -68,7 +76,7 @@ def load(run: Path) -> Tables:
         given=given,
         gone=gone,
         doubled=doubled,
-        strays=lives.strays(events, intervals, numbers),
+        strays=event_rows.strays(events, intervals, numbers),
         rounds=coordinator.rounds(offsets, asked, who),
         steps=steps,
         seeks=tuple(seeks(events, commits, numbers)),
@@ -76,7 +84,7 @@ def load(run: Path) -> Tables:
         acts=_acts(events, numbers),
         stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
         phases=phases,
-        broken_off=lives.broken_off(phases),
+        broken_off=event_rows.broken_off(phases),
         terms=coordinator.terms(offsets),
         leaders=coordinator.leaders(metadata, numbers),
         seats=seats,
@@ -85,14 +93,14 @@ def load(run: Path) -> Tables:
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
         copies=effects(events, numbers, EventKind.REQUEUED),
-        unguarded=lives.unguarded(events),
-        protocols=lives.protocols(events),
+        unguarded=event_rows.unguarded(events),
+        protocols=event_rows.protocols(events),
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
         resets=resets(events),
         **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
     )
-    tables = renewed.divided(tables, renewed.renewals(entries))
+    tables = recreated.split_by_generation(tables, recreated.renewals(entries))
     return replace(tables, inferred=_inferred(reader, tables, events, asked, numbers))
 
 
@@ -116,18 +124,20 @@ def _inferred(
 
 def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:
     """The tables about the brokers' retention and compaction, by name."""
-    from fencepost.checkers.tables import shapes
+    from fencepost.checkers.tables import schemas
 
-    settings = reader.json("partitions", SETTINGS, shapes.Settings) if os.path.lexists(reader.run / SETTINGS) else {}
+    settings = (
+        reader.json("partitions", SETTINGS, schemas.SettingsFile) if os.path.lexists(reader.run / SETTINGS) else {}
+    )
     return {
         "compacted": retention.compacted(settings, scenario, partitions.values()),
         "offsets_kept_ns": retention.offsets_kept_ns(settings, scenario),
     }
 
 
-def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[Act, ...]:
+def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[DeclaredAction, ...]:
     return tuple(
-        Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
+        DeclaredAction(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
         for e, tp in from_events.placed(events, numbers, EventKind.ACT, anywhere=True)
     )
 

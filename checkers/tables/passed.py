@@ -9,7 +9,7 @@ from fencepost.checkers.tables.rows import Commit, Interval
 from fencepost.checkers.tables.tables import Tables
 
 
-class Passed(NamedTuple):
+class PassedRange(NamedTuple):
     """The offsets that an interval first passes by a commit: from its position to before the committed offset."""
 
     interval: Interval
@@ -17,7 +17,7 @@ class Passed(NamedTuple):
     offsets: range
 
 
-def passed(tables: Tables, tp: int) -> Iterator[Passed]:
+def passed(tables: Tables, tp: int) -> Iterator[PassedRange]:
     """The passed offsets of each interval and commit that was not certainly refused. None where members run our own
     loop, which records every delivery.
 
@@ -36,5 +36,5 @@ def passed(tables: Tables, tp: int) -> Iterator[Passed]:
                     reached = seek.offset
             since_ns = commit.begin_ns
             if commit.outcome != "fail" and commit.offset > reached:
-                yield Passed(interval, commit, range(max(reached, led_past), commit.offset))
+                yield PassedRange(interval, commit, range(max(reached, led_past), commit.offset))
                 reached = commit.offset

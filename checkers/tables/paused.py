@@ -10,7 +10,7 @@ from fencepost.history import EventKind
 from fencepost.history.events import Event, death_ns, placed
 
 
-class Paused(NamedTuple):
+class PausedInterval(NamedTuple):
     """The owner had paused the partition during ``window``."""
 
     tp: int
@@ -20,9 +20,11 @@ class Paused(NamedTuple):
 
 def paused(
     events: Iterable[Event], lives: Mapping[str, Life], numbers: Mapping[tuple[str, int], int]
-) -> tuple[Paused, ...]:
+) -> tuple[PausedInterval, ...]:
     """One row per pause, in the order of the events; a pause without an end lasts as long as the incarnation."""
     return tuple(
-        Paused(tp, event["actor"], Window(event["begin_ns"], event["end_ns"] or death_ns(lives.get(event["actor"]))))
+        PausedInterval(
+            tp, event["actor"], Window(event["begin_ns"], event["end_ns"] or death_ns(lives.get(event["actor"])))
+        )
         for event, tp in placed(events, numbers, EventKind.PAUSED)
     )

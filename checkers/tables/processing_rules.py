@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fencepost.checkers.tables.reading import Deliveries
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import Life
-from fencepost.history import HARNESS, EventKind, State
+from fencepost.history import HARNESS, EventKind, RecordState
 from fencepost.history.events import Event
 from fencepost.model.clients import VERIFIABLE
 
@@ -46,7 +46,7 @@ class FirstDeliveries(NamedTuple):
 
     def others(self, row: Delivered) -> Delivered:
         """A delivery that was not processed: begin, end and state are unknown."""
-        return row._replace(begin_ns=0, done_ns=0, state=State.DELIVERED)
+        return row._replace(begin_ns=0, done_ns=0, state=RecordState.DELIVERED)
 
 
 class LastCommit(NamedTuple):
@@ -80,7 +80,7 @@ def as_processed(row: Delivered, rules: Iterable[Inferred]) -> Delivered:
     """A delivery after the rules of its incarnation and partition, applied one after the other."""
     for rule in rules:
         if rule.processed(row):
-            row = row._replace(begin_ns=row.delivered_ns, done_ns=row.delivered_ns, state=State.DONE)
+            row = row._replace(begin_ns=row.delivered_ns, done_ns=row.delivered_ns, state=RecordState.DONE)
         else:
             row = rule.others(row)
     return row

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
-ALWAYS_TOLD = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
+ALWAYS_REPORTED = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's are these too
 _OTHER_VERSION = "it has format version {}; {} can be judged"
 
@@ -50,7 +50,7 @@ class Reader:
     damage: list[Damage] = field(default_factory=list)
 
     @cached_property
-    def lacking(self) -> Mapping[str, str]:
+    def not_shown_reasons(self) -> Mapping[str, str]:
         """Why a part of the history was never there, where the cluster did not show it."""
         try:
             with opened(self.run, self.run / LACKING) as file:
@@ -110,13 +110,13 @@ class Reader:
             import msgspec
             import pyarrow.parquet as pq
 
-            from fencepost.checkers.tables.shapes import Detail
+            from fencepost.checkers.tables.schemas import EventDetail
 
-            decode = cache(msgspec.json.Decoder(Detail).decode)  # most commits tell the same
+            decode = cache(msgspec.json.Decoder(EventDetail).decode)  # most commits tell the same
             table = pq.read_table(file, page_checksum_verification=True)
             if lack := misfit(table.schema, EVENT_COLUMNS):
                 raise ValueError(lack)
-            if nulls := [column for column in ALWAYS_TOLD if table[column].null_count]:
+            if nulls := [column for column in ALWAYS_REPORTED if table[column].null_count]:
                 raise ValueError(f"its column {nulls[0]} is not always filled")
             for row in table.to_pylist():
                 try:
@@ -136,7 +136,7 @@ class Reader:
 
         The last line of an id wins. No damage is noted: where there is no seal, that is said of the table.
         """
-        from fencepost.checkers.tables.shapes import Detail
+        from fencepost.checkers.tables.schemas import EventDetail
 
         found: dict[int, dict[str, Any]] = {}
         path = self.run / "history" / "events" / f"{actor}.jsonl"
@@ -151,7 +151,7 @@ class Reader:
                 found[int(event["id"])] = {
                     **{name: int(event[name]) for name in ("begin_ns", "end_ns")},
                     "kind": event["kind"],
-                    "detail": _shaped(event["detail"], Detail),
+                    "detail": _shaped(event["detail"], EventDetail),
                 }
             except UNREADABLE:
                 continue  # the last line of a writer that was killed is torn
@@ -210,7 +210,7 @@ class Reader:
             with opened(self.run, self.run / name) as file:
                 return read(file)
         except FileNotFoundError:
-            why = self.lacking.get(part, "")
+            why = self.not_shown_reasons.get(part, "")
             self.note(part, name, f"it is missing, because {why}" if why else "it is missing")
         except UNREADABLE as error:
             self.note(part, name, f"it cannot be read: {first_line(error)}")

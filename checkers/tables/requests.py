@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from fencepost.checkers.tables.rows import NS, Accepted, Window
-from fencepost.checkers.tables.spans import Spans
-from fencepost_member.outcomes import outcome
+from fencepost.checkers.tables.interval_index import IntervalIndex
+from fencepost.checkers.tables.rows import NS, OffsetCommit, Window
+from fencepost_member.kafka_errors import outcome
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]
@@ -97,8 +97,8 @@ def joins(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Join, ...]:
 
 def static_ids(lines: Iterable[Line], who: Mapping[str, str]) -> Mapping[str, str]:
     """The static id of each incarnation that told brokers one."""
-    told = ((who.get(line.get("member_id") or "", ""), line.get("instance_id")) for line in lines)
-    return {incarnation: str(name) for incarnation, name in told if incarnation and name}
+    reported = ((who.get(line.get("member_id") or "", ""), line.get("instance_id")) for line in lines)
+    return {incarnation: str(name) for incarnation, name in reported if incarnation and name}
 
 
 def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat, ...]:
@@ -158,7 +158,7 @@ def _requests(
     return tuple(sorted(found, key=lambda r: (r.begin_ns, r.tp, r.offset)))
 
 
-def writers(records: Iterable[Accepted], requests: Iterable[Request]) -> dict[int, str]:
+def writers(records: Iterable[OffsetCommit], requests: Iterable[Request]) -> dict[int, str]:
     """Which incarnation wrote each accepted commit, by the commit's order; left out where more than one may have.
 
     Args:
@@ -166,7 +166,7 @@ def writers(records: Iterable[Accepted], requests: Iterable[Request]) -> dict[in
         requests: what was asked; those that were certainly refused have written nothing.
     """
     taken = (r for r in requests if outcome(r.error) != "fail")
-    by_place = Spans(taken, lambda r: (r.tp, r.offset), lambda r: r.served)
+    by_place = IntervalIndex(taken, lambda r: (r.tp, r.offset), lambda r: r.served)
     found = {}
     for record in records:
         names = {r.incarnation for r in by_place.meeting((record.tp, record.offset), record.written)}

@@ -31,37 +31,41 @@ def same_key(key: int, writer: int) -> int:
     return key_hash(b"%d" % key) if writer >= 0 else key
 
 
-def compacted(told: Mapping[str, Any], scenario: Mapping[str, Any], partitions: Iterable[Partition]) -> dict[int, int]:
+def compacted(
+    reported: Mapping[str, Any], scenario: Mapping[str, Any], partitions: Iterable[Partition]
+) -> dict[int, int]:
     """The partitions whose logs are compacted, and for how long their tombstones stay, in ns.
 
     Args:
-        told: ``settings.json``, what brokers told of themselves; of a run of before it is empty, and then what
+        reported: ``settings.json``, what brokers told of themselves; of a run of before it is empty, and then what
             ``scenario.json`` asks for is taken for what was so.
     """
-    brokers = _brokers(told, scenario)
+    brokers = _brokers(reported, scenario)
     # The cleaner of a cluster of ours runs where it is asked for, that of an attached one always does.
-    if str(brokers.get(CLEANED, bool(told) or not scenario.get("cluster"))).lower() != "true":
+    if str(brokers.get(CLEANED, bool(reported) or not scenario.get("cluster"))).lower() != "true":
         return {}
     topics = (scenario.get("scenario") or {}).get("topics") or ()
     asked = {topic.get("name"): topic.get("config") or {} for topic in topics}
     found = {}
     for partition in partitions:
         name = partition.name.topic
-        topic = told.get("topics", {}).get(name) or asked.get(OF_A_RUN.sub("", name, count=1), {})
+        topic = reported.get("topics", {}).get(name) or asked.get(OF_A_RUN.sub("", name, count=1), {})
         if "compact" in policies(topic, brokers) and not partition.gone:
             stay_ms = topic.get(TOMBSTONES, brokers.get(f"log.cleaner.{TOMBSTONES}", DAY_MS))
             found[partition.tp] = _number(stay_ms, DAY_MS) * MS
     return found
 
 
-def offsets_kept_ns(told: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
+def offsets_kept_ns(reported: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
     """For how long the coordinator keeps the committed offsets of a group that has no members."""
-    return _number(_brokers(told, scenario).get(OFFSETS_RETENTION, OFFSETS_KEPT), OFFSETS_KEPT) * MINUTE_NS
+    return _number(_brokers(reported, scenario).get(OFFSETS_RETENTION, OFFSETS_KEPT), OFFSETS_KEPT) * MINUTE_NS
 
 
-def _brokers(told: Mapping[str, Any], scenario: Mapping[str, Any]) -> Mapping[str, Any]:
+def _brokers(reported: Mapping[str, Any], scenario: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings of the brokers."""
-    found: Mapping[str, Any] = told["broker"] if told else (scenario.get("cluster") or {}).get("broker_config") or {}
+    found: Mapping[str, Any] = (
+        reported["broker"] if reported else (scenario.get("cluster") or {}).get("broker_config") or {}
+    )
     return found
 
 

@@ -56,7 +56,7 @@ class Commit(NamedTuple):
         return self.mode == "auto" or (self.mode == "async" and self.asked is not None)
 
 
-class Accepted(NamedTuple):
+class OffsetCommit(NamedTuple):
     """One record of ``__consumer_offsets``: the committed offset from here on, -1 when it was deleted.
 
     ``answered_ns``: when a member had the answer "ok" to exactly this commit. Only from then on it is certain that
@@ -90,7 +90,7 @@ class Expiry(NamedTuple):
     written: Window
 
 
-class Given(NamedTuple):
+class AssignmentChange(NamedTuple):
     """From this record on the partition was ``member_id``'s (empty: nobody's), the id of ``incarnation`` (or empty)."""
 
     tp: int
@@ -101,7 +101,7 @@ class Given(NamedTuple):
     incarnation: str
 
 
-class Gone(NamedTuple):
+class MemberRemoval(NamedTuple):
     """The coordinator's records show that a member id is no longer in the group (removed, replaced or left)."""
 
     member_id: str
@@ -111,7 +111,7 @@ class Gone(NamedTuple):
     uncertainty_ns: int
 
 
-class Led(NamedTuple):
+class LeaderChange(NamedTuple):
     """The leader of a partition changed; -1: it had none from then on."""
 
     at_ns: int
@@ -120,7 +120,7 @@ class Led(NamedTuple):
     leader: int
 
 
-class Seat(NamedTuple):
+class CoordinatorChange(NamedTuple):
     """A broker became the group's coordinator, as the leader of its partition of the offsets topic, until another one
     did (FOREVER: none did); -1: there was none.
 
@@ -136,7 +136,7 @@ class Seat(NamedTuple):
     high_watermark: int = -1
 
 
-class Doubled(NamedTuple):
+class DoubleAssignment(NamedTuple):
     """After one record batch of the coordinator the partition belonged to more than one member id."""
 
     tp: int
@@ -144,7 +144,7 @@ class Doubled(NamedTuple):
     incarnations: tuple[str, ...]
 
 
-class Stray(NamedTuple):
+class UnmatchedRevocation(NamedTuple):
     """A callback told a member to give up a partition that it did not have."""
 
     tp: int
@@ -152,8 +152,9 @@ class Stray(NamedTuple):
     window: Window
 
 
-class Round(NamedTuple):
-    """One completed rebalance: a generation (classic) or group epoch; ``anew``: of a group deleted or empty before."""
+class Rebalance(NamedTuple):
+    """One completed rebalance: a generation (classic) or group epoch; ``restarted``: of a group deleted or empty
+    before."""
 
     term: int
     generation: int
@@ -162,10 +163,10 @@ class Round(NamedTuple):
     members: tuple[str, ...] = ()
     reason: str = ""
     uncertainty_ns: int = 0
-    anew: bool = False
+    restarted: bool = False
 
 
-class Act(NamedTuple):
+class DeclaredAction(NamedTuple):
     """A declared act, which excuses what comes of it until ``end_ns``; ``tp`` -1 concerns every partition.
     ``skipped``: it made the partition for another one, whose positions may have led past so many records; else -1."""
 

@@ -14,32 +14,32 @@ class Begun(NamedTuple):
 
     Attributes:
         in_force: the least offset that was in force; -1: none may have been.
-        told: the least one that the incarnation was told; FOREVER: nothing is seen.
+        reported: the least one that the incarnation was told; FOREVER: nothing is seen.
         stale: the least of those that were stale answers, likewise.
         unseen: the least one that it may have been told, see there; FOREVER where answers are seen.
     """
 
     in_force: int
-    told: int = FOREVER
+    reported: int = FOREVER
     stale: int = FOREVER
     unseen: int = FOREVER
 
 
 def begun(tables: Tables, interval: Interval, first_ns: int, in_force: int) -> Begun:
     """The same of an interval that delivered first at ``first_ns``."""
-    told = answers(tables, interval, first_ns)
-    if not told:
+    reported = answers(tables, interval, first_ns)
+    if not reported:
         may = unseen(tables, interval.tp, Window(interval.assigned_begin_ns, first_ns))
         return Begun(in_force, unseen=min(may, default=FOREVER))
-    old = (answer.offset for answer in told if answer in tables.stale)
-    return Begun(in_force, min(answer.offset for answer in told), min(old, default=FOREVER))
+    old = (answer.offset for answer in reported if answer in tables.stale)
+    return Begun(in_force, min(answer.offset for answer in reported), min(old, default=FOREVER))
 
 
 def misled(tables: Tables, incarnation: str, tp: int, offset: int, until_ns: int) -> Stale | None:
     """The last stale answer by which an incarnation may have gone back to an offset, and not as far as it had been
     committed, until some moment; None: there is none."""
-    told = (one for one in tables.stale_of.get((incarnation, tp), ()) if one.answer.served.begin_ns <= until_ns)
-    back = [one for one in told if one.answer.offset <= offset < one.commit.offset]
+    reported = (one for one in tables.stale_of.get((incarnation, tp), ()) if one.answer.served.begin_ns <= until_ns)
+    back = [one for one in reported if one.answer.offset <= offset < one.commit.offset]
     return back[-1] if back else None
 
 

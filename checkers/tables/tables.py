@@ -12,28 +12,39 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 
 from fencepost.checkers.tables.answers import Stale, by_asker, stale
-from fencepost.checkers.tables.indices import Indexed
+from fencepost.checkers.tables.indexes import Indexes
 from fencepost.checkers.tables.requests import Request
-from fencepost.checkers.tables.rests import Rest, rests
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Expiry, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.rows import (
+    FOREVER,
+    AssignmentChange,
+    Commit,
+    DeclaredAction,
+    Expiry,
+    Interval,
+    MemberRemoval,
+    OffsetCommit,
+    Rebalance,
+    Window,
+)
 from fencepost.checkers.tables.seeks import Seek
+from fencepost.checkers.tables.stable_periods import StablePeriod, stable_periods
 
 
 @dataclass(frozen=True)
-class Tables(Indexed):
-    """The small tables of one run: ``Recorded`` names them, ``Indexed`` looks them up."""
+class Tables(Indexes):
+    """The small tables of one run: ``BaseTables`` names them, ``Indexes`` looks them up."""
 
-    def rounds_from(self, first: int, last: int, until_ns: int) -> list[Round]:
+    def rounds_from(self, first: int, last: int, until_ns: int) -> list[Rebalance]:
         """The rounds from generation ``first`` up to ``last``, and later ones if they began by ``until_ns``."""
         upto = self.rounds_by_generation.meeting(None, Window(first, last))
         beyond = self.rounds_by_begin.meeting(None, Window(max(first, last + 1), until_ns))
         return [one for _, one in sorted([*upto, *beyond], key=lambda row: row[0])]
 
-    def stood_still(self, window: Window) -> bool:
+    def host_stalled(self, window: Window) -> bool:
         """Whether the host stood still at some moment of a window."""
         return any(True for _ in self.stalled.meeting(None, window))
 
-    def writer(self, commit: Accepted) -> str:
+    def writer(self, commit: OffsetCommit) -> str:
         """The incarnation that wrote an accepted commit; empty when that is not certain."""
         return self.writer_of.get(commit.order, "")
 
@@ -142,7 +153,7 @@ class Tables(Indexed):
         between = Window(from_ns, to_ns)
         return any(e.offset > offset and e.written.meets(between) for e in self.expiries.get(tp, ()))
 
-    def certain_owner(self, tp: int, at_ns: int) -> Given | None:
+    def certain_owner(self, tp: int, at_ns: int) -> AssignmentChange | None:
         """The coordinator's record that gave the partition to whoever certainly had it at ``at_ns``.
 
         None when that is not certain: no record, a change within the uncertainty, nobody, or an unknown member id.
@@ -153,7 +164,7 @@ class Tables(Indexed):
             return None
         return rows[last]
 
-    def keeper(self, tp: int, at_ns: int) -> str:
+    def coordinator_owner(self, tp: int, at_ns: int) -> str:
         """Who certainly had a partition at a moment, by the coordinator's log; empty: nobody, or not certain."""
         given = self.certain_owner(tp, at_ns)
         return given.incarnation if given else ""
@@ -162,13 +173,13 @@ class Tables(Indexed):
         """Whether its consumer was polled where nothing can come; see ``Life``."""
         return incarnation in self.lives and self.lives[incarnation].forked
 
-    def deaf_keeper(self, tp: int, at_ns: int) -> str:
+    def unreachable_coordinator_owner(self, tp: int, at_ns: int) -> str:
         """Who certainly had a partition at a moment by the coordinator's log alone, as its consumer is ``forked``, and
         callbacks come from inside a poll; empty: nobody."""
-        keeper = self.keeper(tp, at_ns)
+        keeper = self.coordinator_owner(tp, at_ns)
         return keeper if self.forked(keeper) else ""
 
-    def held(self, tp: int) -> Iterator[tuple[Given, int]]:
+    def coordinator_owners(self, tp: int) -> Iterator[tuple[AssignmentChange, int]]:
         """The coordinator's records that gave a partition to somebody, in their order, each with the moment from which
         on another one may have had it; FOREVER: nobody had."""
         rows = self.given_of.get(tp, ())
@@ -176,19 +187,19 @@ class Tables(Indexed):
             if given.member_id:
                 yield given, after.at_ns - after.uncertainty_ns if after else FOREVER
 
-    def last_keeper(self, tp: int) -> str:
+    def last_coordinator_owner(self, tp: int) -> str:
         """Who had a partition last, by the coordinator's log; empty: nobody that is known."""
         return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
 
-    def last_silent_keeper(self, tp: int) -> str:
+    def last_silent_coordinator_owner(self, tp: int) -> str:
         """The same where callbacks do not tell it: of black boxes, and of who is ``forked``; empty: nobody."""
-        last = self.last_keeper(tp)
+        last = self.last_coordinator_owner(tp)
         return last if self.black_box or self.forked(last) else ""
 
-    def advances(self, tp: int) -> list[Accepted]:
+    def advances(self, tp: int) -> list[OffsetCommit]:
         """The commits that took a partition on, in the order of the coordinator's log: above all that were before them,
         since it was last taken back by a deletion or after a declared act."""
-        found, high = list[Accepted](), 0
+        found, high = list[OffsetCommit](), 0
         for row in self.accepted_of.get(tp, ()):
             if row.offset > high:
                 found.append(row)
@@ -206,7 +217,7 @@ class Tables(Indexed):
         paused = self.paused_of.meeting((incarnation, tp), window)
         return window.length_ns - sum(p.window.common(window).length_ns for p in paused) <= bound_ns
 
-    def removed(self, interval: Interval, by_ns: int) -> Gone | None:
+    def removed(self, interval: Interval, by_ns: int) -> MemberRemoval | None:
         """The coordinator's record that the owner of ``interval`` was gone during it, if possibly by ``by_ns``."""
         during = Window(interval.assigned_begin_ns, by_ns)
         if interval.member_id:
@@ -215,7 +226,7 @@ class Tables(Indexed):
             found = self.gone_by_incarnation.meeting(interval.incarnation, during)
         return min(found, key=lambda g: g.order, default=None)
 
-    def acts_on(self, tp: int) -> Sequence[Act]:
+    def acts_on(self, tp: int) -> Sequence[DeclaredAction]:
         """The declared acts that concern the partition, as they began."""
         return sorted([*self.acts_of.get(tp, ()), *self.acts_of.get(-1, ())], key=lambda act: act.begin_ns)
 
@@ -224,7 +235,7 @@ class Tables(Indexed):
         come then; empty when there is none."""
         return next((f"declared act: {a.what}" for a in self.acts_on(tp) if a.begin_ns <= by_ns <= a.end_ns), "")
 
-    def remade(self, tp: int, by_ns: int) -> str:
+    def recreated(self, tp: int, by_ns: int) -> str:
         """The same of the act alone that made the partition in place of another one."""
         made = (act for act in self.acts_of.get(tp, ()) if act.skipped >= 0 and act.begin_ns <= by_ns <= act.end_ns)
         return next((f"declared act: {act.what}" for act in made), "")
@@ -274,9 +285,9 @@ class Tables(Indexed):
         return Window(after, end) if after and end else Window(0, 0)
 
     @cached_property
-    def rests(self) -> list[Rest]:
+    def rests(self) -> list[StablePeriod]:
         """When the group rested after a rebalance, before the first member left because the run was over."""
-        return rests(self.rounds, self.given, self.calm.end_ns or FOREVER, self.firsts)
+        return stable_periods(self.rounds, self.given, self.calm.end_ns or FOREVER, self.firsts)
 
     def firsts(self, names: Iterable[str]) -> list[str]:
         """Of each name that is a life of a static id the first one; others as they are."""

@@ -27,8 +27,8 @@ from fencepost.console.terminal import out, show_verdict
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity
 from fencepost.repeat import batch
-from fencepost.repeat.batch import Where
-from fencepost.reports.words import visible
+from fencepost.repeat.batch import RunOptions
+from fencepost.reports.formatting import visible
 from fencepost.scenario import loader
 from fencepost.scenario.overrides import override
 
@@ -74,7 +74,7 @@ def doctor() -> None:
         out.print(finding.line(), markup=False)
     chosen = selection.auto()
     out.print(f"\nA run uses the back-end {chosen} unless --cluster names another one ({chosen.why}).", markup=False)
-    if missing := surgery.beyond_reach(surgery.lacks(chosen)):
+    if missing := surgery.beyond_reach(surgery.missing_parts(chosen)):
         out.print(f"It is not possible yet: {', '.join(part.name for part in missing)}.", markup=False)
         raise typer.Exit(Exit.FAILED)
 
@@ -115,10 +115,10 @@ def run(
     asked = override(loader.load(scenario), settings or ())
     first = secrets.randbelow(2**31) if seed is None else seed
     seeds = range(first, first + repeat)
-    where = Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    where = RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
     drawn = [(asked, asked.drawn(number)) for number in seeds]
     where.ready(drawn)
-    _leave(batch.perform_all(coverage.cases(asked, seeds, where) if steer else drawn, where))
+    _leave(batch.run_batch(coverage.cases(asked, seeds, where) if steer else drawn, where))
 
 
 @app.command("replay")
@@ -144,9 +144,9 @@ def replay_(
 
     asked, plan = replay.load(run)
     case = asked, replay.pinned(plan, run) if exact else plan
-    where = Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    where = RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
     where.ready([case])
-    _leave(batch.perform_all([case] * repeat, where))
+    _leave(batch.run_batch([case] * repeat, where))
 
 
 @app.command("shrink")
@@ -171,11 +171,13 @@ def shrink_(
     """
     if failures > of:
         raise typer.BadParameter(f"--failures ({failures}) must not exceed --of ({of})")
-    from fencepost.repeat import shrink
+    from fencepost.repeat.shrink import shrinker
 
-    effort = shrink.Effort(failures, of, minutes, rate_runs)
-    shrunk = shrink.shrink(run, Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote), effort)
-    raise typer.Exit(Exit.VALID if shrink.show_shrunk(shrunk) else Exit.UNKNOWN)
+    effort = shrinker.Budget(failures, of, minutes, rate_runs)
+    shrunk = shrinker.shrink(
+        run, RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote), effort
+    )
+    raise typer.Exit(Exit.VALID if shrinker.show_shrunk(shrunk) else Exit.UNKNOWN)
 
 
 @app.command()
@@ -221,7 +223,7 @@ def report(run: Run, open_: Annotated[bool, typer.Option("--open", help="Open it
     """Draw the reports of a run again and print their path."""
     from fencepost.history.run_folder import RunFolder
     from fencepost.judging import render
-    from fencepost.reports.words import shown
+    from fencepost.reports.formatting import shown
 
     path = render(RunFolder.open(run).path)
     out.print(shown(path), markup=False)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fencepost.errors import ScenarioError
-from fencepost_member.lines.order import Order
-from fencepost_member.lines.reading import LineError, parse
+from fencepost_member.json_lines.protocol_check import ProtocolCheck
+from fencepost_member.json_lines.reading import LineError, parse
 
 # Lines that a program may leave out, and what the judge cannot know without them.
-UNTOLD = {
+UNREPORTED = {
     "poll_started": "no check can see that a member stopped polling (stuck-member), and under the rule next-poll a "
     "record counts as processed only when the next records arrive",
     "record_data": "no record is known to have been delivered; a run with such members is invalid",
@@ -47,7 +47,7 @@ class Conformity:
         yield from (f"line {number}: {fault}" for number, fault in self.faults.items())
         found = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
         yield f"found: {found or 'nothing'}; and {self.other} lines of other output"
-        for name, meaning in UNTOLD.items():
+        for name, meaning in UNREPORTED.items():
             if not self.counts.get(name):
                 yield f"missing: {name}: {meaning}"
         yield f"{len(self.faults)} lines cannot be believed" if self.faults else "every line conforms"
@@ -55,7 +55,7 @@ class Conformity:
 
 def examine(lines: Iterable[bytes]) -> Conformity:
     """Check the lines that a program printed, by the rules that apply during a run. Output without any is a fault."""
-    order, faults, other, number = Order(), dict[int, str](), 0, 0
+    order, faults, other, number = ProtocolCheck(), dict[int, str](), 0, 0
     for number, text in enumerate(lines, 1):
         try:
             line = parse(text)

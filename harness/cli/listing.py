@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from fencepost.model import clients, serialization
-from fencepost.model.clients import Extra
+from fencepost.model.clients import AdapterFeature
 from fencepost.scenario import loader
 
 
@@ -24,17 +24,17 @@ class Kind(StrEnum):
 
 # Features that only some clients have, in words.
 BESIDES = {
-    Extra.SEEKS: "move the position inside an assignment",
-    Extra.PAUSES: "pause partitions and resume them",
-    Extra.LEAVES: "leave the group and subscribe again",
-    Extra.ANNOTATES: "commit metadata with an offset",
-    Extra.DEFERS: "commit without waiting for the answer",
-    Extra.STARTS: "start an assignment at another offset than the committed one",
-    Extra.STORES: "let the client auto-commit the offsets that the member stored",
-    Extra.OUTPUTS: "produce, and commit offsets in transactions",
-    Extra.DELAYS: "keep polling while a revocation is delayed",
-    Extra.REPORTS: "report the client's auto-commits",
-    Extra.TRESPASSES: "commit partitions that the member is not assigned",
+    AdapterFeature.SEEKS: "move the position inside an assignment",
+    AdapterFeature.PAUSES: "pause partitions and resume them",
+    AdapterFeature.LEAVES: "leave the group and subscribe again",
+    AdapterFeature.ANNOTATES: "commit metadata with an offset",
+    AdapterFeature.DEFERS: "commit without waiting for the answer",
+    AdapterFeature.STARTS: "start an assignment at another offset than the committed one",
+    AdapterFeature.STORES: "let the client auto-commit the offsets that the member stored",
+    AdapterFeature.OUTPUTS: "produce, and commit offsets in transactions",
+    AdapterFeature.DELAYS: "keep polling while a revocation is delayed",
+    AdapterFeature.REPORTS: "report the client's auto-commits",
+    AdapterFeature.TRESPASSES: "commit partitions that the member is not assigned",
 }
 FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
 
@@ -46,7 +46,8 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
     if kind is Kind.CLIENTS:
         return _clients()
     return [
-        (name, f"{_about(cls)}{_seen(cls)}{_options(cls)}") for name, cls in serialization.known(FAMILY[kind]).items()
+        (name, f"{_about(cls)}{_seen(cls)}{_options(cls)}")
+        for name, cls in serialization.registry(FAMILY[kind]).items()
     ]
 
 

@@ -14,8 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from fencepost.clusters import nodes
-from fencepost.clusters.nodes import Listener
+from fencepost.clusters.kafka import server_properties
+from fencepost.clusters.kafka.server_properties import Listener
 from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
 from fencepost.model.endpoint import Endpoint
@@ -80,7 +80,9 @@ class Addresses:
 
     def listeners(self, broker: int, spec: ClusterSpec) -> tuple[Listener, ...]:
         """The listeners of one broker."""
-        others = [(nodes.internal(other), self.internal(broker, other)) for other in range(1, spec.brokers + 1)]
+        others = [
+            (server_properties.internal(other), self.internal(broker, other)) for other in range(1, spec.brokers + 1)
+        ]
         return (
             *(Listener(name, at, at) for name, at in (*others, ("OBSERVER", self.observer(broker)))),
             *(Listener(f"SLOT{s}", self.upstream(s, broker), self.proxy(s, broker)) for s in range(spec.slots)),
@@ -89,7 +91,10 @@ class Addresses:
     def controller_listeners(self, spec: ClusterSpec) -> tuple[Listener, ...]:
         """The listeners of the controller, its own one first."""
         brokers = range(1, spec.brokers + 1)
-        ends = [("CONTROLLER", self.controller), *((nodes.controller(b), self.internal(None, b)) for b in brokers)]
+        ends = [
+            ("CONTROLLER", self.controller),
+            *((server_properties.controller(b), self.internal(None, b)) for b in brokers),
+        ]
         return tuple(Listener(name, at, at) for name, at in ends)
 
     def _host(self, last: int) -> str:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fencepost.clusters.attachment import SCHEME, Attachment
-from fencepost.clusters.cache import Progress
+from fencepost.clusters.attach.backend import SCHEME, Attachment
+from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Cluster, ClusterSpec
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
 
-START = Callable[[ClusterSpec, Owner, Progress], Cluster]
+START = Callable[[ClusterSpec, ProcessOwner, ProgressCallback], Cluster]
 
 
 class Backend(Protocol):
@@ -45,15 +45,15 @@ class Backend(Protocol):
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """The run's actions on a foreign cluster, a clause each."""
 
-    def anew(self) -> Backend:
+    def for_another_run(self) -> Backend:
         """The same for another run, with new names."""
 
-    def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
+    def start(self, scenario: Scenario, plan: Plan, owner: ProcessOwner, progress: ProgressCallback) -> Cluster:
         """A running cluster, on which nothing was created yet."""
 
 
 @dataclass(frozen=True)
-class Own:
+class ManagedBackend:
     """A back-end that starts a new cluster for each run, with all rights over it. Satisfies ``Backend``.
 
     Attributes:
@@ -80,27 +80,28 @@ class Own:
         """Nothing foreign is touched."""
         return []
 
-    def anew(self) -> Own:
+    def for_another_run(self) -> ManagedBackend:
         """The same: every cluster is new, whatever its names."""
         return self
 
-    def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
+    def start(self, scenario: Scenario, plan: Plan, owner: ProcessOwner, progress: ProgressCallback) -> Cluster:
         """Start the cluster that the scenario describes."""
         return self.provide(scenario.cluster_spec(), owner, progress)
 
 
-def local() -> Own:
+def local() -> ManagedBackend:
     """Clusters of processes of this machine."""
-    from fencepost.clusters import local, nodes
+    from fencepost.clusters import local
+    from fencepost.clusters.kafka import server_properties
 
-    return Own("local", local.ABILITIES, local.PARTS, nodes.check, local.start)
+    return ManagedBackend("local", local.ABILITIES, local.PARTS, server_properties.check, local.start)
 
 
-def docker() -> Own:
+def docker() -> ManagedBackend:
     """Clusters of containers on a Docker engine of this machine."""
-    from fencepost.clusters import docker_host
+    from fencepost.clusters.docker import host
 
-    return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.check, docker_host.start)
+    return ManagedBackend("docker", host.ABILITIES, host.PARTS, host.check, host.start)
 
 
 OWN = {"local": local, "docker": docker}  # the quickest first

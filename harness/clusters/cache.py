@@ -20,7 +20,7 @@ from fencepost.clock import eventually
 from fencepost.errors import ProvisionError
 from fencepost_member import lock
 
-Progress = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 NEEDED_BYTES = 400_000_000
 WAIT_S = 600.0
 STAMP = ".stamp.json"

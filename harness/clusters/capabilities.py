@@ -15,7 +15,7 @@ Abilities = Mapping[str, Callable[[], str]]
 
 
 @runtime_checkable
-class AlsoByPackets(Protocol):
+class HasPacketVariant(Protocol):
     """A fault of proxies that the packet filter can cause as well."""
 
     def by_packets(self) -> Fault:
@@ -32,19 +32,21 @@ def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
 
     ``wanted``: the scenario's ``network``; if set, the result also has which of the two causes a fault that both can.
     """
-    reasons = {name: _lacking(abilities, name) for name in ("links", "packets")}
+    reasons = {name: _missing_reason(abilities, name) for name in ("links", "packets")}
     answers = {name: f"no: {why}" if why else "yes" for name, why in reasons.items()}
     return {**answers, "wanted": wanted, "used": _used(wanted, abilities)} if wanted else answers
 
 
-def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
+def with_packet_faults(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
     """The plan with the scenario's ``network``: the packet filter causes the faults that both it and proxies can cause.
 
     Without a packet filter, the plan stays as it is for ``best``; for ``packets`` the preflight refuses it.
     """
     if _used(wanted, abilities) != "packets":
         return plan
-    faults = (step.fault.by_packets() if isinstance(step.fault, AlsoByPackets) else step.fault for step in plan.steps)
+    faults = (
+        step.fault.by_packets() if isinstance(step.fault, HasPacketVariant) else step.fault for step in plan.steps
+    )
     return replace(plan, steps=tuple(replace(s, fault=fault) for s, fault in zip(plan.steps, faults, strict=True)))
 
 
@@ -54,8 +56,8 @@ def needed(plan: Plan, ability: str) -> bool:
 
 
 def _used(wanted: str, abilities: Abilities) -> str:
-    return "links" if not wanted or (wanted == "best" and _lacking(abilities, "packets")) else "packets"
+    return "links" if not wanted or (wanted == "best" and _missing_reason(abilities, "packets")) else "packets"
 
 
-def _lacking(abilities: Abilities, name: str) -> str:
+def _missing_reason(abilities: Abilities, name: str) -> str:
     return abilities[name]() if name in abilities else "not with this back-end"

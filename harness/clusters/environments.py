@@ -16,9 +16,10 @@ from functools import cache as once
 from importlib import metadata
 from pathlib import Path
 
-from fencepost.clusters import cache, provision
-from fencepost.clusters.cache import Progress, quiet
-from fencepost.clusters.jvm import Jvm
+from fencepost.clusters import cache
+from fencepost.clusters.cache import ProgressCallback, quiet
+from fencepost.clusters.kafka import provision
+from fencepost.clusters.kafka.jvm import KafkaJvm
 from fencepost.errors import ProvisionError
 from fencepost.group.incarnation import member_side
 from fencepost.interfaces.process import Environment, Interpreter
@@ -27,11 +28,11 @@ from fencepost.model.settings import KAFKAS, OLDEST_PYTHON
 
 NAME = re.compile(r"python3\.\d+")
 TRIAL_S = 20.0
-TELL_VERSION = "import ensurepip, sys, venv; print('%d.%d.%d' % sys.version_info[:3])"
+PRINT_VERSION = "import ensurepip, sys, venv; print('%d.%d.%d' % sys.version_info[:3])"
 WHEELS = ("--no-input", "--disable-pip-version-check", "--only-binary=:all:")
 
 
-def interpreter(environment: Environment, progress: Progress = quiet) -> Interpreter:
+def interpreter(environment: Environment, progress: ProgressCallback = quiet) -> Interpreter:
     """The interpreter of members: for another Python or release an environment, created unless cached (some seconds).
 
     Raises:
@@ -59,15 +60,15 @@ def interpreter(environment: Environment, progress: Progress = quiet) -> Interpr
     return Interpreter(str(home / "bin" / "python"))
 
 
-def _verifiable(client: Client, progress: Progress) -> Interpreter:
+def _verifiable(client: Client, progress: ProgressCallback) -> Interpreter:
     """The interpreter of Kafka's own client; ``programs`` adds the arguments for settings and protocol."""
     if client.version not in ("", *KAFKAS):
         raise ProvisionError(f"there is no {client}; its releases are Kafka's: {', '.join(KAFKAS)}")
-    jvm = Jvm(provision.java().path, tuple(provision.kafka(progress, client.version)))
+    jvm = KafkaJvm(provision.java().path, tuple(provision.kafka(progress, client.version)))
     return Interpreter(command=jvm.consumer, lines=True)
 
 
-def interpreters(environments: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:
+def interpreters(environments: Sequence[Environment], progress: ProgressCallback = quiet) -> list[Interpreter]:
     """The interpreter of each member; equal environments share one. Raises ProvisionError."""
     made = {one: interpreter(one, progress) for one in dict.fromkeys(environments)}
     return [made[one] for one in environments]
@@ -128,7 +129,7 @@ def _pyenv() -> Path:
 def _version(python: Path) -> str:
     """The full version of a Python; empty: it cannot create environments, like a pyenv shim without a version."""
     try:
-        argv = [str(python), "-I", "-c", TELL_VERSION]
+        argv = [str(python), "-I", "-c", PRINT_VERSION]
         return subprocess.run(argv, capture_output=True, text=True, timeout=TRIAL_S, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -8,26 +8,27 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fencepost.clusters import environments, nodes, provision, toxiproxy
+from fencepost.clusters import environments, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
-from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.capabilities import Abilities, always
-from fencepost.clusters.jvm import Jvm
-from fencepost.clusters.own import OWN, OwnCluster
-from fencepost.clusters.template import template
+from fencepost.clusters.kafka import provision, server_properties
+from fencepost.clusters.kafka.jvm import KafkaJvm
+from fencepost.clusters.kafka.template import template
+from fencepost.clusters.managed_cluster import OWN, ManagedCluster
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.process import Interpreter, Spawn
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.witnesses import sockets
 
 PARTS = ("Kafka", "Toxiproxy", "ss", "loopback")
 ABILITIES: Abilities = {
     **OWN,
     **always("command"),
-    "packets": packets.lacking,
-    "broker-packets": packets.lacking,
+    "packets": packets.missing_reason,
+    "broker-packets": packets.missing_reason,
 }
 
 
@@ -35,9 +36,9 @@ ABILITIES: Abilities = {
 class ThisMachine:
     """Starts processes of the owner. Satisfies ``Host``."""
 
-    owner: Owner
+    owner: ProcessOwner
     addresses: Addresses
-    jvm: Jvm
+    jvm: KafkaJvm
     toxiproxy: Path
     checkpoint: Path
     interpreters: Sequence[Interpreter]
@@ -63,7 +64,7 @@ class ThisMachine:
         os.close(self.addresses.lock)
 
 
-def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnCluster:
+def start(spec: ClusterSpec, owner: ProcessOwner, progress: ProgressCallback = quiet) -> ManagedCluster:
     """Start a cluster and return once it serves; missing programs are fetched first.
 
     Raises:
@@ -71,13 +72,13 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
         ProvisionError: Java, Kafka, Toxiproxy or a members' environment is missing and could not be fetched.
         ClusterError, WaitTimeout: a process did not start or serve; nothing is left running.
     """
-    nodes.check(spec)
+    server_properties.check(spec)
     java, jars, proxy = provision.java(), provision.kafka(progress, spec.kafka), toxiproxy.server(progress)
     interpreters = environments.interpreters(spec.members, progress)
     made = template(owner, java, jars, progress)
     addresses = reserve(spec)
-    jvm = Jvm(java.path, tuple(jars), made.archive)
-    cluster = OwnCluster(spec, owner, ThisMachine(owner, addresses, jvm, proxy, made.checkpoint, interpreters))
+    jvm = KafkaJvm(java.path, tuple(jars), made.archive)
+    cluster = ManagedCluster(spec, owner, ThisMachine(owner, addresses, jvm, proxy, made.checkpoint, interpreters))
     progress(f"starting {spec.brokers} brokers on {addresses.network}.x")
     cluster.start()
     return cluster

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from fencepost.clusters import backends, doctor
-from fencepost.clusters.backends import Backend, Own
-from fencepost.clusters.doctor import Part
+from fencepost.clusters.backends import Backend, ManagedBackend
+from fencepost.clusters.doctor import Prerequisite
 
 AUTO = "auto"
 
@@ -19,18 +19,18 @@ def backend(name: str, config: Path | None = None, permitted: bool = False) -> B
     return auto() if name == AUTO and config is None and not permitted else backends.named(name, config, permitted)
 
 
-def own(backend: Backend) -> Own:
+def own(backend: Backend) -> ManagedBackend:
     """The same back-end, or ``auto`` if it does not start clusters."""
-    return backend if isinstance(backend, Own) else auto()
+    return backend if isinstance(backend, ManagedBackend) else auto()
 
 
 @cache
-def auto() -> Own:
+def auto() -> ManagedBackend:
     """The back-end that ``auto`` selects on this machine, with the reason."""
-    return pick([(one, doctor.lacks(one)) for one in (make() for make in backends.OWN.values())])
+    return pick([(one, doctor.missing_parts(one)) for one in (make() for make in backends.OWN.values())])
 
 
-def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
+def pick(found: Sequence[tuple[ManagedBackend, Sequence[Prerequisite]]]) -> ManagedBackend:
     """The first back-end that is ready, or that the first run makes ready; else the first one.
 
     ``found``: back-ends with their missing parts, the fastest first.
@@ -41,7 +41,9 @@ def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
     return _because(*found[0], [])
 
 
-def _because(one: Own, lacks: Sequence[Part], others: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
+def _because(
+    one: ManagedBackend, lacks: Sequence[Prerequisite], others: Sequence[tuple[ManagedBackend, Sequence[Prerequisite]]]
+) -> ManagedBackend:
     state = f"the first run fetches {_names(lacks)}" if lacks else "ready"
     if missing := doctor.beyond_reach(lacks):
         state = f"no back-end is ready; this one needs {_names(missing)}"
@@ -49,5 +51,5 @@ def _because(one: Own, lacks: Sequence[Part], others: Sequence[tuple[Own, Sequen
     return replace(one, why="; ".join([f"auto: {state}", *(rest or ["the fastest"])]))
 
 
-def _names(parts: Sequence[Part]) -> str:
+def _names(parts: Sequence[Prerequisite]) -> str:
     return ", ".join(part.name for part in parts)

@@ -17,8 +17,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from fencepost.clusters import cache, docker, provision
-from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters import cache
+from fencepost.clusters.cache import ProgressCallback, quiet
+from fencepost.clusters.docker import engine
+from fencepost.clusters.kafka import provision
 from fencepost.errors import ProvisionError
 
 VERSION = "2.12.0"
@@ -33,7 +35,7 @@ PACKAGE = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{VERSION}"
 IN_IMAGES = ("/toxiproxy", f"/{SERVER}", f"/usr/bin/{SERVER}", f"/usr/local/bin/{SERVER}", "/go/bin/toxiproxy")
 
 
-def server(progress: Progress = quiet) -> Path:
+def server(progress: ProgressCallback = quiet) -> Path:
     """The Toxiproxy server.
 
     Raises:
@@ -63,7 +65,7 @@ def way() -> str:
     if go and not image:
         return f"builds Toxiproxy {VERSION} with {go}"
     _engine()
-    return f"copies Toxiproxy from the image {image}" if image else f"builds Toxiproxy {VERSION} in {docker.GO_IMAGE}"
+    return f"copies Toxiproxy from the image {image}" if image else f"builds Toxiproxy {VERSION} in {engine.GO_IMAGE}"
 
 
 def _home() -> Path:
@@ -72,22 +74,22 @@ def _home() -> Path:
     return cache.directory() / f"toxiproxy-{name}"
 
 
-def _make(into: Path, progress: Progress) -> None:
+def _make(into: Path, progress: ProgressCallback) -> None:
     image = os.environ.get(IMAGE)
     if image:
         progress(f"copying Toxiproxy from the image {image} (once)")
-        origin = f"image {image}, {docker.take(image, IN_IMAGES, into, provision.FETCH_S)}"
+        origin = f"image {image}, {engine.copy_from_image(image, IN_IMAGES, into, provision.FETCH_S)}"
     elif shutil.which("go"):
         origin = _build("Go", lambda: _go_install(into), progress)
     else:
         _engine()
         build = _in_docker(into)
-        origin = _build(f"the Go of the image {docker.GO_IMAGE}", build, progress)
+        origin = _build(f"the Go of the image {engine.GO_IMAGE}", build, progress)
     _recent(into)
     (into.parent / "origin").write_text(f"{origin}\nsha256 {cache.sha256(into)}\n")
 
 
-def _build(what: str, build: Callable[[], str], progress: Progress) -> str:
+def _build(what: str, build: Callable[[], str], progress: ProgressCallback) -> str:
     progress(f"building Toxiproxy {VERSION} with {what} (once)")
     try:
         return build()
@@ -107,15 +109,15 @@ def _go_install(into: Path) -> str:
 
 def _in_docker(into: Path) -> Callable[[], str]:
     def build() -> str:
-        image = docker.go_install(PACKAGE, "server", into, provision.FETCH_S)
-        return f"{PACKAGE}, built by {docker.GO_IMAGE}, {image}"
+        image = engine.go_install(PACKAGE, "server", into, provision.FETCH_S)
+        return f"{PACKAGE}, built by {engine.GO_IMAGE}, {image}"
 
     return build
 
 
 def _engine() -> None:
     try:
-        docker.engine()
+        engine.engine()
     except ProvisionError as error:
         raise ProvisionError(f"no {SERVER} on the PATH and no way to get one: {REMEDIES} ({error})") from error
 

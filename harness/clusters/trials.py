@@ -12,12 +12,12 @@ from importlib import metadata
 from typing import Any
 
 from fencepost.clusters import environments
-from fencepost.clusters.cache import Progress
+from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities
 from fencepost.errors import Complaints, ProvisionError, ScenarioError, WaitTimeout
 from fencepost.group.incarnation import member_side
 from fencepost.interfaces.process import Environment
-from fencepost.processes.owner import Owner, wait_ended
+from fencepost.processes.owner import ProcessOwner, wait_ended
 from fencepost.scenario.group import Group
 from fencepost_member.process import BAD_CONFIG
 
@@ -25,7 +25,7 @@ SLOW_S, TRIAL_S = 2.0, 60.0
 _accepted: set[tuple[str, str]] = set()  # interpreters, each with settings that its client accepts
 
 
-def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None:
+def try_settings(group: Group, abilities: Abilities, progress: ProgressCallback) -> None:
     """Refuse settings that a client of the group does not have, in the release that its members use.
 
     A user's program is not tried, because it has its own client. A member with a separate environment is not tried if
@@ -44,7 +44,7 @@ def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None
     complaints.refuse()
 
 
-def _try(group: Group, environment: Environment, progress: Progress) -> None:
+def _try(group: Group, environment: Environment, progress: ProgressCallback) -> None:
     client = environment.client
     python = environments.interpreter(environment, progress).python
     release = f"{client.name} {client.version or metadata.version(client.name)}"
@@ -73,11 +73,11 @@ def _try(group: Group, environment: Environment, progress: Progress) -> None:
 
 def _tried(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> tuple[int, str]:
     """The exit code of a trial, and the last line of its output; ``slow`` is called if it takes long."""
-    with Owner.open() as owner:
+    with ProcessOwner.open() as owner:
         file, log = owner.directory / "trial.json", owner.directory / "log"
         file.write_text(json.dumps(config), encoding="utf-8")
         env = {"PYTHONPATH": str(member_side(owner.directory))}
-        process = owner.spawn([python, "-m", "fencepost_member.trying", file], log=log, env=env)
+        process = owner.spawn([python, "-m", "fencepost_member.check_settings", file], log=log, env=env)
         try:
             code = wait_ended(process, SLOW_S)
         except WaitTimeout:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from fencepost.runner import Progress
+    from fencepost.runner import RunProgress
 
 STATE_STYLES = {  # of every ``injector.Stage``
     "pending": "dim",
@@ -26,13 +26,13 @@ STATE_STYLES = {  # of every ``injector.Stage``
 COUNTS_EVERY_S = 5.0
 
 
-class Picture(AbstractContextManager["Picture"]):
+class LiveDisplay(AbstractContextManager["LiveDisplay"]):
     """A picture that is redrawn in place; only its last state stays when the run ends."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, transient=False)
 
-    def __enter__(self) -> Picture:
+    def __enter__(self) -> LiveDisplay:
         self._live.start()
         return self
 
@@ -41,17 +41,17 @@ class Picture(AbstractContextManager["Picture"]):
     ) -> None:
         self._live.stop()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         """Draw ``progress``."""
         self._live.update(picture(progress), refresh=True)
 
 
-class Lines(AbstractContextManager["Lines"]):
+class LogDisplay(AbstractContextManager["LogDisplay"]):
     """A line for every change of phase and fault, and the counts from time to time: for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._last: Progress | None = None
+        self._last: RunProgress | None = None
         self._counted_s = 0.0
 
     def __exit__(
@@ -59,7 +59,7 @@ class Lines(AbstractContextManager["Lines"]):
     ) -> None:
         """Nothing to do."""
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         """Print what changed since the last call."""
         for line in changes(self._last, progress):
             self._print(progress.elapsed_s, line)
@@ -72,12 +72,12 @@ class Lines(AbstractContextManager["Lines"]):
         self._console.print(f"{elapsed_s:6.1f} s  {line}", highlight=False, markup=False, soft_wrap=True)
 
 
-def view(console: Console) -> Picture | Lines:
+def view(console: Console) -> LiveDisplay | LogDisplay:
     """The view that suits ``console``."""
-    return Picture(console) if console.is_terminal else Lines(console)
+    return LiveDisplay(console) if console.is_terminal else LogDisplay(console)
 
 
-def counts(progress: Progress) -> str:
+def counts(progress: RunProgress) -> str:
     """The records so far, in words."""
     return (
         f"{progress.produced:,} produced, {progress.delivered:,} delivered, {progress.processed:,} processed, "
@@ -85,7 +85,7 @@ def counts(progress: Progress) -> str:
     )
 
 
-def members(progress: Progress) -> str:
+def members(progress: RunProgress) -> str:
     """Every member with the number of partitions that it owns."""
     states = (
         (name, ("runs" if owned < 0 else f"owns {owned}") if alive else "is down")
@@ -95,7 +95,7 @@ def members(progress: Progress) -> str:
     return ", ".join(parts) or "no members yet"
 
 
-def changes(before: Progress | None, now: Progress) -> list[str]:
+def changes(before: RunProgress | None, now: RunProgress) -> list[str]:
     """The changes, a sentence each."""
     lines = []
     if before is None or before.phase != now.phase:
@@ -110,7 +110,7 @@ def changes(before: Progress | None, now: Progress) -> list[str]:
     return lines
 
 
-def picture(progress: Progress) -> RenderableType:
+def picture(progress: RunProgress) -> RenderableType:
     """Phase, counts, members and faults, one under the other."""
     head = Text.assemble((f"{progress.phase:<10}", "bold cyan"), f" {progress.elapsed_s:6.1f} s   ", counts(progress))
     if progress.note:
@@ -118,7 +118,7 @@ def picture(progress: Progress) -> RenderableType:
     return Group(head, _members(progress), _faults(progress))
 
 
-def _members(progress: Progress) -> RenderableType:
+def _members(progress: RunProgress) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for name, alive, owned in progress.members:
         has = "runs" if owned < 0 else f"{owned:2} " + "▮" * owned
@@ -127,7 +127,7 @@ def _members(progress: Progress) -> RenderableType:
     return table
 
 
-def _faults(progress: Progress) -> RenderableType:
+def _faults(progress: RunProgress) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for step, name, target, state, evidence in progress.faults:
         table.add_row(f"  {step}", name, target, Text(state, STATE_STYLES.get(state, "")), Text(evidence, "dim"))

@@ -10,8 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from fencepost.model import Inventory, Verdict, serialization
-from fencepost.reports.words import visible
-from fencepost.schedule.fault_tolerance import given_up
+from fencepost.reports.formatting import visible
+from fencepost.schedule.fault_tolerance import lost_guarantees
 from fencepost.schedule.plan import Plan, Step
 
 LOG_COLUMNS = 160  # the width without a terminal
@@ -33,7 +33,7 @@ def show_plan(plan: Plan, inventory: Inventory) -> None:
     """A line for every step, and for every guarantee that the plan breaks."""
     for step in plan.steps:
         out.print(f"  {in_words(step)}", markup=False)
-    for loss in given_up(plan.steps, inventory):
+    for loss in lost_guarantees(plan.steps, inventory):
         out.print(f"  {loss}", markup=False)
 
 

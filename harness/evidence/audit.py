@@ -17,7 +17,7 @@ import numpy as np
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError, WaitTimeout
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition
 from fencepost_member import payload
@@ -77,7 +77,7 @@ def read(
     consumer = ck.Consumer({**settings, "isolation.level": "read_committed"})
     try:
         bounds = {tp: _bounds(whole, tp) for tp in partitions}
-        columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
+        parquet_records.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
         starts = {
             tp: _bounds(whole, tp)[0] for tp in partitions
         }  # records before it were deleted, perhaps during the audit
@@ -128,7 +128,7 @@ def _read_all(
     consumer: ck.Consumer,
     partitions: Mapping[TopicPartition, int],
     bounds: Mapping[TopicPartition, tuple[int, int]],
-) -> Iterator[columns.Columns]:
+) -> Iterator[parquet_records.Columns]:
     """Row groups, until the end of each partition. Records after the bounds are left out.
 
     Raises:
@@ -196,10 +196,10 @@ class _Unwritten:
     """Collects the columns of each partition until they fill a row group, which never mixes partitions."""
 
     def __init__(self) -> None:
-        self._parts: dict[int, list[columns.Columns]] = {}
+        self._parts: dict[int, list[parquet_records.Columns]] = {}
         self._rows: dict[int, int] = {}
 
-    def add(self, number: int, end: int, records: Sequence[ck.Message]) -> Iterator[columns.Columns]:
+    def add(self, number: int, end: int, records: Sequence[ck.Message]) -> Iterator[parquet_records.Columns]:
         """Add the records of one partition below ``end``, in the order of the log."""
         if not records:
             return
@@ -211,16 +211,16 @@ class _Unwritten:
         below = int(np.searchsorted(offsets, end))
         self._parts.setdefault(number, []).append({name: column[:below] for name, column in part.items()})
         self._rows[number] = self._rows.get(number, 0) + below
-        if self._rows[number] >= columns.ROW_GROUP_ROWS:
+        if self._rows[number] >= parquet_records.ROW_GROUP_ROWS:
             yield self._joined(number)
 
-    def rest(self) -> Iterator[columns.Columns]:
+    def rest(self) -> Iterator[parquet_records.Columns]:
         """The remaining rows."""
         for number in sorted(self._parts):
             if self._rows[number]:
                 yield self._joined(number)
 
-    def _joined(self, number: int) -> columns.Columns:
+    def _joined(self, number: int) -> parquet_records.Columns:
         parts, rows = self._parts.pop(number), self._rows.pop(number)
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return {**joined, "tp": np.full(rows, number, np.int32)}
@@ -230,7 +230,7 @@ def decode(
     values: Sequence[bytes | None],
     key_of: Callable[[int], bytes | None],
     headers_of: Callable[[int], Any] = lambda n: None,
-) -> columns.Columns:
+) -> parquet_records.Columns:
     """The columns key, writer and seq of records, as ``payload.unpack`` returns them; in bulk where the values have our
     format.
 
@@ -239,7 +239,7 @@ def decode(
     size, blank = payload.SIZE, bytes(payload.SIZE)
     heads = b"".join([v[:size] if v is not None and len(v) >= size else blank for v in values])
     found = np.frombuffer(heads, _LAYOUT)
-    decoded: columns.Columns = {
+    decoded: parquet_records.Columns = {
         "key": found["key"].astype(np.int64),
         "writer": found["writer"].astype(np.int32),
         "seq": found["seq"].astype(np.int64),

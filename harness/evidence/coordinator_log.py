@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from fencepost.evidence.times import Timeline
-from fencepost.interfaces.signs import CoordinatorSigns
+from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.interfaces.group_snapshot import CoordinatorStatus
 
 _WHO = r"\[Group(?:Coordinator|MetadataManager) [^]]*\]:?"
 _HEAD = re.compile(rf"\[([-\d]+ [:\d]+,\d{{3}})\] \w+ {_WHO} (.*)")
@@ -25,10 +25,10 @@ class CoordinatorLog:
         signs: that state.
     """
 
-    def __init__(self, group: str, partition: int, timeline: Callable[[], Timeline]) -> None:
+    def __init__(self, group: str, partition: int, timeline: Callable[[], WallClockConverter]) -> None:
         """``partition``: the group's partition of ``__consumer_offsets``; ``timeline`` returns a current clock
         conversion."""
-        self.signs = CoordinatorSigns()
+        self.signs = CoordinatorStatus()
         self._timeline = timeline
         name, kept = re.escape(group), rf"__consumer_offsets-{partition}\b"
         self._meanings = (
@@ -45,7 +45,7 @@ class CoordinatorLog:
         )
         self._compiled = [(re.compile(pattern), take) for pattern, take in self._meanings]
 
-    def take(self, broker: int, lines: Iterable[str]) -> None:
+    def feed(self, broker: int, lines: Iterable[str]) -> None:
         """Read more lines of a broker's log. Lines about other things than the group are ignored."""
         for line in lines:
             head = _HEAD.match(line)

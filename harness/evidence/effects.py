@@ -16,7 +16,7 @@ from fencepost_member import databases
 from fencepost_member.events import EventLog
 
 
-class Effect(NamedTuple):
+class RecordedEffect(NamedTuple):
     """An effect of the record at ``offset``.
 
     ``token``: the fencing token of the lease under which it was written; 0: none. ``key``: the number of the record's
@@ -36,7 +36,7 @@ class Effect(NamedTuple):
     retried_ns: int = 0
 
 
-def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
+def record(effects: Iterable[RecordedEffect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
     """Write each effect as an event of this kind; ``effects`` must be in their order."""
     for seq, effect in enumerate(effects, 1):
         where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token, "key": effect.key}
@@ -48,7 +48,7 @@ def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKin
         events.note(kind, actor=effect.actor, partitions=where, detail=detail, **times)
 
 
-def cannot_tell(events: EventLog, why: str, parts: Sequence[str] = ("effects",)) -> None:
+def record_unknown(events: EventLog, why: str, parts: Sequence[str] = ("effects",)) -> None:
     """Write an event that not every effect is known; ``parts``: the parts of the history that are incomplete for it."""
     events.note(EventKind.UNRECORDED, detail={"text": why, "parts": parts})
 
@@ -61,6 +61,6 @@ def of_store(history: Path, events: EventLog) -> None:
     query = 'SELECT topic, partition, "offset", actor, written_ns, written_ns, token FROM effects ORDER BY seq'
     try:
         with closing(databases.opened(history)) as store:
-            tell([Effect(*row) for row in store.execute(query).fetchall()], events)
+            record([RecordedEffect(*row) for row in store.execute(query).fetchall()], events)
     except databases.errors() as error:
-        cannot_tell(events, f"the store of the run cannot be read: {error}")
+        record_unknown(events, f"the store of the run cannot be read: {error}")

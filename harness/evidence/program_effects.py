@@ -18,9 +18,9 @@ from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError, WaitTimeout
 from fencepost.evidence import audit, effects
 from fencepost.interfaces import Cluster, Workload
-from fencepost.interfaces.process import TellsEffects
+from fencepost.interfaces.process import ReportsEffects
 from fencepost.model.run_names import RunNames
-from fencepost.processes.owner import Owner, send, wait_ended
+from fencepost.processes.owner import ProcessOwner, send, wait_ended
 from fencepost_member.effects import SETTINGS
 from fencepost_member.events import EventLog
 
@@ -34,19 +34,19 @@ Named = tuple[str, int, int] | int  # topic, partition, offset; or the number (s
 class ProgramEffects:
     """Calls the function of a workload. Without one, there are no effects to record and nothing to wait for."""
 
-    def __init__(self, workload: Workload, cluster: Cluster, owner: Owner, logs: Path, names: RunNames) -> None:
+    def __init__(self, workload: Workload, cluster: Cluster, owner: ProcessOwner, logs: Path, names: RunNames) -> None:
         """``names``: converts names of the scenario, which the program uses, to names in the cluster.
 
         Raises:
             MemberError: there is no such function.
         """
-        self._function = workload.effects if isinstance(workload, TellsEffects) else ""
+        self._function = workload.effects if isinstance(workload, ReportsEffects) else ""
         self._writers = workload.producer_config().get("producers", 1)
         self._settings = {**cluster.access, "bootstrap.servers": cluster.bootstrap()}
         self._owner, self._log, self._names = owner, logs / "effects.log", names
         self._next_ns, self.state = 0, ""
         if self._function:
-            self._ask()
+            self._call_function()
 
     def there(self, count: int) -> bool:
         """Whether at least ``count`` records have an effect now; False while the function fails. The function is called
@@ -65,7 +65,7 @@ class ProgramEffects:
         self.state = f"{found:,} of {count:,} records have one"
         return found >= count
 
-    def tell(self, history: Path, entries: Sequence[Mapping[str, Any]], events: EventLog) -> None:
+    def collect(self, history: Path, entries: Sequence[Mapping[str, Any]], events: EventLog) -> None:
         """Record every effect of a record in the log, or that the effects are unknown. All members must have ended, and
         the audit must have read the log; ``entries`` are the audit's entries of ``partitions.json``."""
         if not self._function:
@@ -74,9 +74,9 @@ class ProgramEffects:
             found, at_ns = self._read(), now_ns()
             places = list(self._places(found, history, entries))
         except MemberError as error:
-            effects.cannot_tell(events, str(error), PARTS)
+            effects.record_unknown(events, str(error), PARTS)
         else:
-            effects.tell([effects.Effect(*place, events.actor, at_ns, at_ns) for place in places], events)
+            effects.record([effects.RecordedEffect(*place, events.actor, at_ns, at_ns) for place in places], events)
 
     def _places(
         self, found: Sequence[Named], history: Path, entries: Sequence[Mapping[str, Any]]
@@ -109,11 +109,11 @@ class ProgramEffects:
     def _read(self) -> list[Named]:
         path = self._owner.directory / "effects.jsonl"
         path.unlink(missing_ok=True)
-        self._ask(path)
+        self._call_function(path)
         rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
         return [effect if isinstance(effect, int) else tuple(effect) for effect in rows]
 
-    def _ask(self, *into: Path) -> None:
+    def _call_function(self, *into: Path) -> None:
         """Call the function in a process; it writes its effects ``into`` a file, if one is given.
 
         Raises:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import columns, event_table, renewed
+from fencepost.evidence import parquet_events, parquet_records, recreated_topics
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, DELIVERED_VERSION, PRODUCED_COLUMNS
 from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
@@ -78,7 +78,7 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         gone = {_actor(file) for file in earlier if not (folder.history / file).exists()} - {""}
         late = [segment.found(_LATE) for segment in segments if segment.header.actor in gone]
         segments = [segment for segment in segments if segment.header.actor not in gone]
-        segments, gone_partitions = _apart(folder, segments)
+        segments, gone_partitions = _split_generations(folder, segments)
         reports, written = _write(folder.history, segments)
         written += gone_partitions
         reports += [_report_of(segment) for segment in (*segments, *late)]
@@ -99,11 +99,11 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
     return report
 
 
-def _apart(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], list[Path]]:
+def _split_generations(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], list[Path]]:
     """The same segments, with new numbers for records of deleted partitions; and the files written for that."""
     try:
-        entries = folder.read_json(renewed.PARTITIONS)["partitions"]
-        segments, gone = renewed.apart(folder.history, segments, entries)
+        entries = folder.read_json(recreated_topics.PARTITIONS)["partitions"]
+        segments, gone = recreated_topics.split_generations(folder.history, segments, entries)
     except (
         RunFolderError,
         KeyError,
@@ -114,8 +114,8 @@ def _apart(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], l
     now = [*(entry for entry in entries if "renewed" not in entry), *gone]
     if now == entries:
         return segments, []
-    folder.write_json(renewed.PARTITIONS, {"partitions": now})
-    return segments, [folder.path / renewed.PARTITIONS]
+    folder.write_json(recreated_topics.PARTITIONS, {"partitions": now})
+    return segments, [folder.path / recreated_topics.PARTITIONS]
 
 
 def _write(history: Path, segments: Sequence[Segment]) -> tuple[list[FileReport], list[Path]]:
@@ -133,13 +133,17 @@ def _seal_actor(history: Path, segments: Sequence[Segment]) -> list[Path]:
     header = segments[0].header
     if header.layout is DELIVERED:
         main = history / "delivered" / f"{header.actor}.parquet"
-        groups = columns.delivered(by_partition(segments, "ord"))
-        columns.write(main, DELIVERED_COLUMNS, groups, DELIVERED_VERSION)
+        groups = parquet_records.delivered(by_partition(segments, "ord"))
+        parquet_records.write(main, DELIVERED_COLUMNS, groups, DELIVERED_VERSION)
         return [main]
     main = history / "produced" / f"{header.actor}.parquet"
     unacked = main.with_suffix(".unacked.parquet")
-    columns.write(main, PRODUCED_COLUMNS, columns.produced(by_partition(segments, "offset"), acked=True))
-    columns.write(unacked, PRODUCED_COLUMNS, columns.produced(by_partition(segments, "sent_ns"), acked=False))
+    parquet_records.write(
+        main, PRODUCED_COLUMNS, parquet_records.produced(by_partition(segments, "offset"), acked=True)
+    )
+    parquet_records.write(
+        unacked, PRODUCED_COLUMNS, parquet_records.produced(by_partition(segments, "sent_ns"), acked=False)
+    )
     return [main, unacked]
 
 
@@ -147,13 +151,13 @@ def _seal_events(history: Path) -> tuple[list[FileReport], list[Path]]:
     rows, reports = [], []
     files = sorted((history / "events").glob("*.jsonl"))
     for path in files:
-        found, events, torn, damage = event_table.read_rows(path)
+        found, events, torn, damage = parquet_events.read_rows(path)
         rows += found
         reports.append(_report(path, events, torn, damage))
     table = history / "events.parquet"
     if not files and table.exists():  # the lines of an old folder may be gone
         return reports, []
-    event_table.write(table, rows)
+    parquet_events.write(table, rows)
     return reports, [table]
 
 
@@ -163,7 +167,7 @@ def _report_of(segment: Segment) -> FileReport:
 
 
 def _report(path: Path, records: int, torn: int, damage: Iterable[str]) -> FileReport:
-    return FileReport(f"{path.parent.name}/{event_table.printable(path.name)}", records, torn, tuple(damage))
+    return FileReport(f"{path.parent.name}/{parquet_events.printable(path.name)}", records, torn, tuple(damage))
 
 
 def _earlier(folder: RunFolder) -> tuple[dict[str, FileReport], dict[str, str]]:

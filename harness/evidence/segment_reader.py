@@ -81,7 +81,7 @@ def read_segment(path: Path) -> Segment:
         damage.append(f"{torn} records at its end are not committed; a killed thread leaves at most one")
     records, holes = mapped[:end], end - int(committed[:end].sum())
     if holes:
-        records = take(records, committed[:end])
+        records = take_rows(records, committed[:end])
         damage.append(f"{holes} records before its end are not committed")
     return Segment(path, header, records, torn, tuple(damage))
 
@@ -109,10 +109,10 @@ def by_partition(segments: Sequence[Segment], order: str) -> Iterator[Records]:
     for number in sorted(parts):
         rows = _gathered(parts.pop(number))
         key = rows[order]
-        yield rows if (key[1:] > key[:-1]).all() else take(rows, np.argsort(key, kind="stable"))
+        yield rows if (key[1:] > key[:-1]).all() else take_rows(rows, np.argsort(key, kind="stable"))
 
 
-def take(rows: Records, places: NDArray[Any]) -> Records:
+def take_rows(rows: Records, places: NDArray[Any]) -> Records:
     """``rows[places]``, copied as blocks of bytes: numpy would copy field by field, twenty times slower."""
     copied: Records = _blocks(rows)[places].view(rows.dtype)
     return copied

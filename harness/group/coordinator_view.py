@@ -7,7 +7,7 @@ import psutil
 from fencepost.interfaces.admin import GroupAdmin
 
 
-class Outside:
+class CoordinatorView:
     """A group's state when the coordinator was last asked.
 
     Attributes:
@@ -22,7 +22,7 @@ class Outside:
         self.members = self.committed = 0
         self._admin, self._group = admin, group
 
-    def ask(self) -> None:
+    def refresh(self) -> None:
         """Ask now. Raises ClusterError, WaitTimeout: no coordinator answers."""
         members = self._admin.describe(self._group).members.values()
         self.members = len(members)

@@ -16,7 +16,7 @@ from fencepost_member.segments import Counts, read_counts
 FREQUENT = (EventKind.COMMIT, EventKind.POLL_GAP)
 
 
-class LiveEvents:
+class EventTail:
     """The state of one actor, by its own events. ``refresh`` brings it up to date.
 
     A partition counts as owned from the end of its assigned callback to the beginning of the callback that revokes it.
@@ -32,7 +32,7 @@ class LiveEvents:
         ended: kinds of events that have ended, and when the last of them began, ns.
         lost_ns: when it last received partitions as lost; 0: never.
         ids: the member ids that the coordinator gave it.
-        told: all events of a kind, in their order, by id; without the kinds that are as frequent as records.
+        reported: all events of a kind, in their order, by id; without the kinds that are as frequent as records.
 
     Lines that are no events are skipped: the seal reports them.
     """
@@ -50,16 +50,16 @@ class LiveEvents:
         self.ended: dict[str, int] = {}
         self.lost_ns = 0
         self.ids: frozenset[str] = frozenset()
-        self.told: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
+        self.reported: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
 
     def refresh(self) -> None:
         """Read the events written since the last call."""
         found = read(self._path, self._at)
         self._at = found.next_at
         for event in found.events:
-            self._take(event)
+            self._apply(event)
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _apply(self, event: Mapping[str, Any]) -> None:
         kind = event["kind"]
         if event["end_ns"] == 0:
             self.open[kind] = event["begin_ns"]
@@ -70,7 +70,7 @@ class LiveEvents:
             self.member_id = event["member_id"]
             self.ids |= {self.member_id}
         if kind not in FREQUENT:
-            self.told[kind][event["id"]] = event
+            self.reported[kind][event["id"]] = event
         if kind in (EventKind.ASSIGNED, EventKind.REVOKED, EventKind.LOST):
             self._callback(event)
         elif kind == EventKind.ERROR:

@@ -21,11 +21,11 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import MemberError
 from fencepost.group import programs
 from fencepost.group.event_tail import last_poll_ns
-from fencepost.group.process_consumers import Inside
+from fencepost.group.process_consumers import ProcessConsumers
 from fencepost.history import EventKind
 from fencepost.history.atomic import replacing
 from fencepost.interfaces.process import Interpreter, Process
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost_member.events import EventLog
 
 START_S = 30.0
@@ -35,7 +35,7 @@ STRAY = "process {}, which consumes, has left the process group of its program, 
 
 
 @dataclass(frozen=True)
-class Home:
+class RunPaths:
     """Folders and owner of one run's processes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Home:
         history, logs: folders of the run.
     """
 
-    owner: Owner
+    owner: ProcessOwner
     events: EventLog
     history: Path
     logs: Path
@@ -54,7 +54,7 @@ class Incarnation:
     """One process of a member or producer: starts when created, ends when reaped."""
 
     def __init__(
-        self, home: Home, actor: str, module: str, config: Mapping[str, Any], interpreter: Interpreter
+        self, home: RunPaths, actor: str, module: str, config: Mapping[str, Any], interpreter: Interpreter
     ) -> None:
         """Start ``python -m module CONFIG.json``, or the interpreter's command instead, and return at once."""
         self.actor, self.log = actor, home.logs / f"{actor}.log"
@@ -77,13 +77,13 @@ class Incarnation:
             elsewhere = partial(interpreter.spawn, history=home.history, image=interpreter.image)
         if interpreter.lines or interpreter.silent:
             command = interpreter.command
-            self._process = programs.begin(here, elsewhere, command, self._config, file, self.log, path[0])
+            self._process = programs.start_reporting(here, elsewhere, command, self._config, file, self.log, path[0])
         elif interpreter.command:
-            self._process = programs.recorded(here, elsewhere, interpreter.command, file, self.log, path[0])
+            self._process = programs.start_instrumented(here, elsewhere, interpreter.command, file, self.log, path[0])
         else:
             self._process = (elsewhere or here)(argv, log=self.log, env=env)
         several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)
-        self.live = Inside(home.history / "events", actor, self._process.pid, several)
+        self.live = ProcessConsumers(home.history / "events", actor, self._process.pid, several)
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
         self._events.note(EventKind.LAUNCHED, actor=actor, detail=detail, begin_ns=begun_ns, end_ns=now_ns())
 
@@ -128,7 +128,7 @@ class Incarnation:
         return "killed" if self._sent.keys() & {-code, code - 128} else "crashed"  # the second as from a shell
 
     def _reported_closed(self) -> bool:
-        return bool(self.live.told(EventKind.CLOSED))
+        return bool(self.live.reported(EventKind.CLOSED))
 
     @property
     def pid(self) -> int | None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from fencepost.errors import MemberError
 from fencepost.group.coordinator_view import connected
-from fencepost.group.incarnation import Home, Incarnation
+from fencepost.group.incarnation import Incarnation, RunPaths
 from fencepost.interfaces.process import Interpreter
 from fencepost.model import TopicPartition
 
 
-class MemberProcess:
+class MemberHandle:
     """One member over all its incarnations. Satisfies ``interfaces.process.Node``.
 
     Attributes:
@@ -21,7 +21,7 @@ class MemberProcess:
     """
 
     def __init__(
-        self, home: Home, index: int, slot: int, config: Mapping[str, Any], interpreter: Interpreter | None = None
+        self, home: RunPaths, index: int, slot: int, config: Mapping[str, Any], interpreter: Interpreter | None = None
     ) -> None:
         """``config``: the input of ``fencepost_member`` without actor, member, slot and run. Nothing is started."""
         self.index, self.slot = index, slot
@@ -107,12 +107,12 @@ class MemberProcess:
         if self.life:
             self.life.signal(signal)
 
-    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
+    def reported(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """Events of this kind from the present or last incarnation so far, in order; in the form of ``EventLog``."""
         if self.life is None:
             return ()
         self.life.live.refresh()
-        return self.life.live.told(kind)
+        return self.life.live.reported(kind)
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for the present process to end and return its exit code. Raises MemberError if none was ever started."""

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from fencepost.errors import ProvisionError
 from fencepost.interfaces import Workload
-from fencepost.interfaces.process import Stores
-from fencepost.processes.cleanup_process import Cleaner, serve
-from fencepost_member.databases import Place, Postgres, errors, make_tables
+from fencepost.interfaces.process import HasStore
+from fencepost.processes.cleanup_process import CleanupProcess, serve
+from fencepost_member.databases import Postgres, SchemaLocation, errors, make_tables
 
 _LOG = logging.getLogger(__name__)
 REMOVED_S = 60.0
@@ -29,10 +29,10 @@ def of(workload: Workload, history: Path) -> Iterator[None]:
     Raises:
         ProvisionError: it cannot be created.
     """
-    if not isinstance(workload, Stores) or not workload.store:
+    if not isinstance(workload, HasStore) or not workload.store:
         yield
         return
-    place = Place(workload.store, f"fencepost_{uuid.uuid4().hex[:16]}")
+    place = SchemaLocation(workload.store, f"fencepost_{uuid.uuid4().hex[:16]}")
     cleaner = _made(place)
     try:
         place.write(history)
@@ -42,10 +42,10 @@ def of(workload: Workload, history: Path) -> Iterator[None]:
             _LOG.warning("left in the database: %s", sentence)
 
 
-def _made(place: Place) -> Cleaner:
+def _made(place: SchemaLocation) -> CleanupProcess:
     try:
         with closing(Postgres(place)) as db:
-            cleaner = Cleaner(__name__, json.dumps(place))
+            cleaner = CleanupProcess(__name__, json.dumps(place))
             try:
                 db.execute(f"CREATE SCHEMA {place.schema}")
                 make_tables(db)
@@ -57,7 +57,7 @@ def _made(place: Place) -> Cleaner:
     return cleaner
 
 
-def removed(place: Place) -> list[str]:
+def removed(place: SchemaLocation) -> list[str]:
     """Remove the schema; returns a sentence when that fails."""
     try:
         with closing(Postgres(place)) as db:
@@ -72,4 +72,4 @@ def _reason(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    serve(lambda line: removed(Place(*json.loads(line))))
+    serve(lambda line: removed(SchemaLocation(*json.loads(line))))

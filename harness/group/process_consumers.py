@@ -15,14 +15,14 @@ from typing import Any
 import psutil
 
 from fencepost.clock import now_ns
-from fencepost.group.event_tail import LiveEvents
+from fencepost.group.event_tail import EventTail
 from fencepost.model import TopicPartition
 from fencepost_member.names import parse
 
-Told = Mapping[str, Any]
+EventFields = Mapping[str, Any]
 
 
-class Inside:
+class ProcessConsumers:
     """The consumers of one incarnation. ``refresh`` brings it up to date.
 
     Attributes:
@@ -33,7 +33,7 @@ class Inside:
         """``events``: the folder of event files; ``pid``: the started process; ``several``: whether it may have
         consumers besides ``actor``."""
         self._folder, self._actor, self._pid, self._several = events, actor, pid, several
-        self._files = {actor: LiveEvents(events / f"{actor}.jsonl")}
+        self._files = {actor: EventTail(events / f"{actor}.jsonl")}
         self._contained = several and _in_container(pid)
         self._processes: dict[str, psutil.Process] = {}  # of consumers outside the started process
         self._gone: dict[str, int] = {}  # consumers whose process has ended, and when that was seen
@@ -43,7 +43,7 @@ class Inside:
         """Read new events, and check which consumers are still there."""
         for path in self._folder.glob("*.jsonl") if self._several else ():
             if path.stem not in self._files and parse(self._actor, path.stem):
-                self._files[path.stem] = LiveEvents(path)
+                self._files[path.stem] = EventTail(path)
         for name, live in self._files.items():
             new = live.started is None
             live.refresh()
@@ -71,7 +71,7 @@ class Inside:
         return tuple(sorted(begun, key=lambda name: self._files[name].started_ns))
 
     @property
-    def present(self) -> Mapping[str, LiveEvents]:
+    def present(self) -> Mapping[str, EventTail]:
         """The consumers that are there now."""
         left = self._left()
         return {name: self._files[name] for name in self.names if name not in left}
@@ -112,7 +112,7 @@ class Inside:
         return {name: sooner.get(name, (0, how)) for name in {self._actor: None, **dict.fromkeys(names)}}
 
     @property
-    def started(self) -> Told | None:
+    def started(self) -> EventFields | None:
         """The detail of the first consumer's started event; None before it."""
         return next((self._files[name].started for name in self.names), None)
 
@@ -170,9 +170,9 @@ class Inside:
         """Kinds of events that have ended in any of them, and when the last of them began, ns."""
         return _latest(live.ended for live in self._files.values())
 
-    def told(self, kind: str) -> tuple[Told, ...]:
-        """All events of a kind, in the order of their beginnings; see ``LiveEvents.told``."""
-        found = (event for live in self._files.values() for event in live.told[kind].values())
+    def reported(self, kind: str) -> tuple[EventFields, ...]:
+        """All events of a kind, in the order of their beginnings; see ``EventTail.reported``."""
+        found = (event for live in self._files.values() for event in live.reported[kind].values())
         return tuple(sorted(found, key=lambda event: int(event["begin_ns"])))
 
 

@@ -47,7 +47,7 @@ ASSIGNORS = {
 }
 
 
-class Told:
+class ReportingProgram:
     """A program, and the scribe that reads its output. Satisfies ``Process`` for the program, which counts as ended
     once all of its output is recorded.
 
@@ -87,7 +87,7 @@ class Told:
         return self._program.status()
 
 
-class Family:
+class ProcessGroup:
     """A program and the processes that it forks. Satisfies ``Process`` for the program; its end is also theirs.
 
     A signal that stops, continues or kills goes to its whole process group at once; any other goes to the program,
@@ -123,7 +123,7 @@ class Family:
         return self._program.status()
 
 
-def recorded(
+def start_instrumented(
     here: Callable[..., Process],
     elsewhere: Callable[..., Process] | None,
     command: Sequence[str],
@@ -131,17 +131,17 @@ def recorded(
     log: Path,
     member_side: str,
 ) -> Process:
-    """Start an instrumented program; its own PYTHONPATH follows ours. See ``begin``."""
+    """Start an instrumented program; its own PYTHONPATH follows ours. See ``start_reporting``."""
     path = [str(Path(member_side, "fencepost_member", "instrument", "site")), member_side]
     env = {"FENCEPOST_MEMBER": str(config)}
     if elsewhere:
         return elsewhere(command, log=log, env={**env, PATH: os.pathsep.join(path)})
     own = os.environ.get(PATH)
     env[PATH] = os.pathsep.join([*path, *([own] if own else [])])
-    return Family(here(command, log=log, env=env, cwd=Path.cwd()))
+    return ProcessGroup(here(command, log=log, env=env, cwd=Path.cwd()))
 
 
-def begin(
+def start_reporting(
     here: Callable[..., Process],
     elsewhere: Callable[..., Process] | None,
     command: Sequence[str],
@@ -178,8 +178,8 @@ def begin(
     pipe = file.with_suffix(".lines")  # a named pipe, as the program may be in a container
     os.mkfifo(pipe)
     program = start([*_with(">", pipe), *argv], log=log, env=env)
-    scribe = [*_with("<", pipe), sys.executable, "-m", "fencepost_member.lines", str(file), str(program.pid)]
-    return Told(program, here(scribe, log=log, env={PATH: member_side}))
+    scribe = [*_with("<", pipe), sys.executable, "-m", "fencepost_member.json_lines", str(file), str(program.pid)]
+    return ReportingProgram(program, here(scribe, log=log, env={PATH: member_side}))
 
 
 def _with(way: str, pipe: Path) -> list[str]:

@@ -18,9 +18,9 @@ import confluent_kafka as ck
 
 from fencepost.evidence import effects
 from fencepost.interfaces import Cluster, Workload
-from fencepost.interfaces.process import Retried
+from fencepost.interfaces.process import HasRetryService
 from fencepost.model.run_names import RunNames
-from fencepost_member.adapters.confluent_reading import reading
+from fencepost_member.adapters.confluent.topic_reader import reading
 from fencepost_member.events import EventLog
 from fencepost_member.payload import SOURCE, letter_id, source_of
 
@@ -34,11 +34,11 @@ def of(workload: Workload, cluster: Cluster, names: RunNames, events: EventLog) 
     """Run the retry program of a workload that has one, for the duration of the block. If it fails, the history records
     that retries are unknown.
     """
-    if not isinstance(workload, Retried) or not workload.retried:
+    if not isinstance(workload, HasRetryService) or not workload.retried:
         yield
         return
     letters, retried = names.in_cluster(workload.into), names.in_cluster(workload.retried)
-    program = Program(cluster, letters, retried, workload.retried_after_ms / 1000)
+    program = RetryService(cluster, letters, retried, workload.retried_after_ms / 1000)
     thread = threading.Thread(target=program.run, name="retries", daemon=True)
     thread.start()
     try:
@@ -47,10 +47,10 @@ def of(workload: Workload, cluster: Cluster, names: RunNames, events: EventLog) 
         program.stop.set()
         thread.join(END_S)
         if thread.is_alive() or program.failed:
-            effects.cannot_tell(events, f"the retry program failed: {program.failed or 'it does not end'}")
+            effects.record_unknown(events, f"the retry program failed: {program.failed or 'it does not end'}")
 
 
-class Program:
+class RetryService:
     """The retry program.
 
     Attributes:

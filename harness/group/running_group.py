@@ -9,19 +9,19 @@ from typing import Any
 from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError
 from fencepost.group import programs
-from fencepost.group.coordinator_view import Outside
+from fencepost.group.coordinator_view import CoordinatorView
 from fencepost.group.event_tail import RecordCounts, count_records
-from fencepost.group.incarnation import KILL_S, Home, Incarnation, stop
-from fencepost.group.member_handle import MemberProcess
+from fencepost.group.incarnation import KILL_S, Incarnation, RunPaths, stop
+from fencepost.group.member_handle import MemberHandle
 from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import Interpreter, Supervised
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 
-__all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
+__all__ = ["Incarnation", "Interpreter", "MemberHandle", "RecordCounts", "RunPaths", "RunningGroup", "make", "stop"]
 
 
-class Group:
+class RunningGroup:
     """All members and producers of a run.
 
     Attributes:
@@ -32,11 +32,11 @@ class Group:
 
     def __init__(
         self,
-        home: Home,
-        members: Sequence[MemberProcess],
+        home: RunPaths,
+        members: Sequence[MemberHandle],
         producers: Sequence[Mapping[str, Any]],
         spare: int = 0,
-        outside: Outside | None = None,
+        outside: CoordinatorView | None = None,
         killed_after_ms: float = 0,
     ) -> None:
         """``producers``: a configuration for each; ``spare``: the number of members that are not started;
@@ -128,7 +128,7 @@ class Group:
             FencepostError: the coordinator does not answer.
         """
         if self.outside:
-            self.outside.ask()
+            self.outside.refresh()
         alive = [member.life for member in self.members if member.life and member.pid is not None]
         owned = [len(live.owned) for life in alive for live in life.live.present.values() if live.owned]
         return self.outside.shares if self.outside else owned
@@ -143,7 +143,7 @@ class Group:
 
     @property
     def polled_by_forks(self) -> bool:
-        """Whether consumers are polled in processes that were forked from theirs; see ``Inside``."""
+        """Whether consumers are polled in processes that were forked from theirs; see ``ProcessConsumers``."""
         alive = [member.life.live for member in self.members if member.life and member.pid]
         return any(live.polled_by_fork(name) for live in alive for name in live.present)
 
@@ -174,7 +174,7 @@ class Group:
 
 
 def make(
-    home: Home,
+    home: RunPaths,
     cluster: Cluster,
     spec: scenario.Group,
     workload: Workload,
@@ -182,7 +182,7 @@ def make(
     names: RunNames,
     topics: Mapping[str, Mapping[int, int]],
     seed: int,
-) -> Group:
+) -> RunningGroup:
     """The group that a scenario describes: member ``i`` in slot ``i``; producers do not use proxies. Starts nothing.
 
     Args:
@@ -208,7 +208,7 @@ def make(
         }
         found = programs.interpreter(cluster.interpreter(index), spec.command, environment)
         interpreter = programs.importing(loop, found)
-        members.append(MemberProcess(home, index, index, {**shared, **own}, interpreter))
+        members.append(MemberHandle(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
     common = {
@@ -219,7 +219,7 @@ def make(
         "client_config": dict(cluster.access),
         "text": not spec.imports,
     }
-    outside = Outside(cluster.admin, names.group) if spec.silent else None
+    outside = CoordinatorView(cluster.admin, names.group) if spec.silent else None
     killed_after_ms = workload.killed_after_ms if isinstance(workload, Supervised) else 0
     writers = [{**common, "writer": writer} for writer in range(count)]
-    return Group(home, members, writers, spec.spare, outside, killed_after_ms)
+    return RunningGroup(home, members, writers, spec.spare, outside, killed_after_ms)

@@ -7,7 +7,7 @@
       clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins
       partitions.json            one object per topic-partition: its number ``tp``, where its log begins and ends; also
                                  one for each partition that was deleted and recreated during the run: its ``renewed``
-                                 has what members did with it and its successor (see ``evidence.renewed``)
+                                 has what members did with it and its successor (see ``evidence.recreated_topics``)
       settings.json              the settings by which brokers delete records, as the brokers reported them at the
                                  audit: of each topic, and of one broker (old runs do not have this file)
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
@@ -69,7 +69,7 @@ JUDGED: dict[str, str] = {
 }
 
 
-class State(IntEnum):
+class RecordState(IntEnum):
     """How far a member got with a delivered record."""
 
     DELIVERED = 0
@@ -79,7 +79,7 @@ class State(IntEnum):
     FAILED = 4
 
 
-class Sent(IntEnum):
+class SendOutcome(IntEnum):
     """How a send completed: the column ``outcome`` of produced records."""
 
     OK = 0

@@ -26,7 +26,7 @@ from fencepost.history import FORMAT_VERSION, JUDGED
 from fencepost.history.atomic import replacing
 from fencepost.model import Verdict
 
-SIGNS = ("scenario.json", "history/events", "history/events.parquet")  # a run folder has at least one of these
+MARKERS = ("scenario.json", "history/events", "history/events.parquet")  # a run folder has at least one of these
 DRAWN = ("verdict.json", "report.html", "junit.xml")  # written again by every judgement
 TEXTS, TEXT_BYTES = (".json", ".jsonl"), 1 << 30  # these files are read as a whole; a run of one day has less
 STRANGE = {
@@ -81,8 +81,8 @@ class RunFolder:
             raise RunFolderError(f"there is no run folder {path}") from error
         except OSError as error:
             raise RunFolderError(f"the run folder {path} cannot be read: {error.strerror}") from error
-        if not any(os.path.lexists(path / part) for part in SIGNS):
-            raise RunFolderError(f"{path} is not a run folder: it has none of {', '.join(SIGNS)}")
+        if not any(os.path.lexists(path / part) for part in MARKERS):
+            raise RunFolderError(f"{path} is not a run folder: it has none of {', '.join(MARKERS)}")
         return cls(path)
 
     @property

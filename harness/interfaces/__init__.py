@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from fencepost.history import EventKind
 from fencepost.interfaces.admin import ClusterAdmin
 from fencepost.interfaces.network import Links, Packets
-from fencepost.interfaces.process import Environment, Interpreter, Member, Node
+from fencepost.interfaces.process import Environment, Interpreter, MemberNode, Node
 from fencepost.model import Inventory, TopicPartition, View
 from fencepost.model.impact import Impact
 
@@ -107,7 +107,7 @@ class Target:
         return ", ".join([*(f"member-{m}" for m in self.members), *(f"broker-{b}" for b in self.brokers)]) or "nothing"
 
 
-class World(Protocol):
+class FaultContext(Protocol):
     """The objects that a fault may use while it is injected."""
 
     @property
@@ -115,7 +115,7 @@ class World(Protocol):
         """The running cluster."""
 
     @property
-    def members(self) -> Sequence[Member]:
+    def members(self) -> Sequence[MemberNode]:
         """Member handles by member index."""
 
     @property
@@ -144,16 +144,16 @@ class Injection(Protocol):
 
 
 @runtime_checkable
-class Acts(Protocol):
+class DeclaresAction(Protocol):
     """An injection that is a declared act: its consequences are excused, as no member is to blame for them.
 
     Attributes:
         acts: the partitions that it concerns.
-        renews: whether these partitions were recreated under the same names.
+        recreates: whether these partitions were recreated under the same names.
     """
 
     acts: Sequence[TopicPartition]
-    renews: bool
+    recreates: bool
 
 
 @runtime_checkable
@@ -180,7 +180,7 @@ class Fault(Protocol):
     def heals(self) -> bool:
         """See above."""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         """Begin the fault on ``target`` and return at once; the effect is proven by the injection."""
 
 
@@ -193,10 +193,10 @@ class HasImpact(Protocol):
 
 
 @runtime_checkable
-class Awaits(Protocol):
+class Gated(Protocol):
     """A fault that needs a condition: asked before it is injected, and again for as long as a target is waited for."""
 
-    def awaits(self, world: World, target: Target) -> str:
+    def not_ready_reason(self, world: FaultContext, target: Target) -> str:
         """A clause that says what prevents the injection now; empty: nothing."""
 
 
@@ -235,7 +235,7 @@ class Workload(Protocol):
 
 
 @runtime_checkable
-class Writes(Protocol):
+class WritesOutput(Protocol):
     """A workload whose members write into a topic, which is created for it, or into the topics that they read.
 
     Attributes:
@@ -250,8 +250,8 @@ class Writes(Protocol):
 
 
 @runtime_checkable
-class Names(Protocol):
+class ChecksInventory(Protocol):
     """A fault, selector or workload whose options name members, brokers or partitions: checked before the start."""
 
-    def lacking(self, inventory: Inventory) -> str:
+    def inventory_problem(self, inventory: Inventory) -> str:
         """A sentence about the first name that the scenario does not have; empty: it has all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from fencepost.interfaces.described import Described
+from fencepost.interfaces.group_description import GroupDescription
 from fencepost.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class TopicAdmin(Protocol):
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
         """Names of these topics by topic id, in the format of Kafka's tools."""
 
-    def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
+    def deprioritize(self, brokers: Collection[int]) -> Callable[[], None]:
         """Query these brokers last: their metadata may be stale. Returns the function that ends this."""
 
 
@@ -78,7 +78,7 @@ class GroupAdmin(Protocol):
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets (next offset to read)."""
 
-    def describe(self, group: str) -> Described:
+    def describe(self, group: str) -> GroupDescription:
         """The coordinator's description of the group, whatever its protocol."""
 
     def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -31,7 +31,7 @@ class Links(Protocol):
 
 
 @dataclass(frozen=True)
-class Loss:
+class PacketLoss:
     """Which packets are lost on one wire: between an address and the only peer that uses this address.
 
     Attributes:
@@ -52,7 +52,7 @@ class Loss:
 class Packets(Protocol):
     """The kernel's packet filter, of back-ends with the ability ``packets``."""
 
-    def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
+    def lose(self, losses: Sequence[PacketLoss]) -> tuple[str, ...]:
         """Put one rule for each loss before all others, all or none; returns their names in this order."""
 
     def restore(self, names: Collection[str]) -> None:

@@ -79,7 +79,7 @@ class Interpreter:
         import_path: where it finds its client library when that is not installed in it.
         spawn: starts its processes where they run; None: on this machine.
         command: a program that is the member itself, started in the current directory; empty: ours.
-        lines: the program is not instrumented: it reports its actions, see ``fencepost_member.lines``.
+        lines: the program is not instrumented: it reports its actions, see ``fencepost_member.json_lines``.
         silent: it reports nothing either.
         image: the image that contains it; empty: the place where ``spawn`` starts our members.
         groups: supplementary groups of its processes on this machine.
@@ -118,7 +118,7 @@ class Node(Protocol):
 
 
 @runtime_checkable
-class Foreign(Protocol):
+class ExternalNode(Protocol):
     """A broker that others run: its process cannot be seen, ended or stopped from here."""
 
     @property
@@ -126,7 +126,7 @@ class Foreign(Protocol):
         """Where it listens for clients."""
 
 
-class Member(Node, Protocol):
+class MemberNode(Node, Protocol):
     """A member from the view of faults."""
 
     @property
@@ -142,7 +142,7 @@ class Member(Node, Protocol):
     def reconfigure(self, **changes: Any) -> None:
         """Give the running process its first configuration with ``changes``. No-op unless its loop runs."""
 
-    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
+    def reported(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """The events of a kind (``history.EventKind``) of its present or last incarnation so far, in order."""
 
 
@@ -156,11 +156,11 @@ class Supervised(Protocol):
 
 
 @runtime_checkable
-class Retried(Protocol):
+class HasRetryService(Protocol):
     """A workload whose members park records in ``into`` until a retry program has completed them.
 
     Attributes:
-        into: see ``Writes``.
+        into: see ``WritesOutput``.
         retried: the topic in which the program records what it has completed, and members that keep the order of keys
             record what waits; empty: there are no retries.
         retried_after_ms: how long after a record was written the program completes it.
@@ -172,7 +172,7 @@ class Retried(Protocol):
 
 
 @runtime_checkable
-class Stores(Protocol):
+class HasStore(Protocol):
     """A workload whose members write into a store outside of Kafka.
 
     Attributes:
@@ -183,7 +183,7 @@ class Stores(Protocol):
 
 
 @runtime_checkable
-class TellsEffects(Protocol):
+class ReportsEffects(Protocol):
     """A workload whose effects are listed by a function of the user's.
 
     Attributes:

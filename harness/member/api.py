@@ -28,9 +28,9 @@ def processed(record: Any) -> None:
     if CONFIG not in os.environ:
         return
     if not PROGRAMS:
-        from fencepost_member.instrument.program import Program
+        from fencepost_member.instrument.program import InstrumentedProgram
 
-        Program.of_environment()
+        InstrumentedProgram.of_environment()
     topic, partition, offset = (_told(record, name) for name in ("topic", "partition", "offset"))
     had = any(program.processed((topic, partition), offset + 1) for program in PROGRAMS)
     if not had and not any(program.takes_part for program in PROGRAMS):

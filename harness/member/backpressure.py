@@ -13,19 +13,19 @@ from __future__ import annotations
 import time
 from typing import Any, Collection, Iterable, Set
 
-from fencepost_member.account import Account
 from fencepost_member.commits import Work
-from fencepost_member.ownership import Ownership, Tp
+from fencepost_member.member_events import MemberReporter
+from fencepost_member.ownership import AssignmentNumbers, Tp
 
 
-class Paused:
+class PausedPartitions:
     """Pauses and resumes partitions at the client, and records it.
 
     Attributes:
         partitions: the partitions that are paused now.
     """
 
-    def __init__(self, adapter: Any, account: Account) -> None:
+    def __init__(self, adapter: Any, account: MemberReporter) -> None:
         """``adapter`` satisfies ``Pauses``."""
         self._adapter, self._account = adapter, account
         self.partitions: Set[Tp] = set()
@@ -48,7 +48,7 @@ class Paused:
 class Backpressure:
     """The backpressure of one member."""
 
-    def __init__(self, kind: str, pause_ms: float, paused: Paused, ownership: Ownership) -> None:
+    def __init__(self, kind: str, pause_ms: float, paused: PausedPartitions, ownership: AssignmentNumbers) -> None:
         """``kind`` is one of ``config.BACKPRESSURE``; nothing is ``paused`` yet."""
         self._kind, self._pause_s, self._paused = kind, pause_ms / 1000, paused
         self._owned = ownership.intervals
@@ -66,6 +66,6 @@ class Backpressure:
             self._until_s = time.monotonic() + self._pause_s
             self._paused.pause(self._owned)
 
-    def giving_up(self, partitions: Iterable[Tp]) -> None:
+    def revoking(self, partitions: Iterable[Tp]) -> None:
         """In the revoked or lost callback: resume the partitions, so that the client does not keep the pause."""
         self._paused.resume(self._paused.partitions.intersection(partitions))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Tuple
 
-from fencepost_member import outcomes
+from fencepost_member import kafka_errors
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
 
@@ -14,7 +14,7 @@ Answer = Callable[[Offsets, Errors], None]  # called with the answer to a commit
 Work = List[Tuple[int, Tp, int]]  # the recorder's index, the partition, the next offset
 
 
-class Commits:
+class Committer:
     """Performs commits and records each as an event.
 
     Attributes:
@@ -39,7 +39,7 @@ class Commits:
         return errors
 
     def begin(self, offsets: Offsets, mode: str, answered: Answer) -> None:
-        """Commit without waiting: ``answered`` is called with the answer; the adapter satisfies ``Defers``."""
+        """Commit without waiting: ``answered`` is called with the answer; the adapter satisfies ``AsyncCommit``."""
         offsets = self._what(offsets, mode)
         if not offsets:
             answered({}, {})  # the caller begins no other commit before the answer
@@ -88,7 +88,7 @@ def by_answer(offsets: Offsets, errors: Errors) -> List[Dict[str, Any]]:
     return [
         {
             "partitions": rows({tp: offset for tp, offset in offsets.items() if errors[tp] == error}),
-            "outcome": outcomes.outcome(error),
+            "outcome": kafka_errors.outcome(error),
             "error": error or None,
         }
         for error in different

@@ -15,8 +15,8 @@ COMMIT_POLICIES = ("after-processing", "after-batch", ASYNCHRONOUS, "before-proc
 TRANSACTION = "transaction"  # only for a member with an output
 AUTOMATIC = COMMIT_POLICIES[-2:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
-TOLD, EFFECT = "told", "effect"
-PROCESSED = ("next-poll", "commit", TOLD, EFFECT)
+REPORTED, EFFECT = "told", "effect"
+PROCESSED = ("next-poll", "commit", REPORTED, EFFECT)
 BACKPRESSURE = ("pause", "resume")
 LANES = ("partition", "key")
 STOP, PARK, REQUEUE = "stop", "park", "requeue"
@@ -39,7 +39,7 @@ class LoopConfig:
         commit: one of ``COMMIT_POLICIES``, or ``TRANSACTION`` if there is an output.
         commit_every_ms: how often ``after-processing`` and the automatic policies commit; 0: after each record.
         handler_ms: how long the built-in handler waits for each record (it does not compute).
-        handler: the user's handler instead, ``module:function``; see ``functions.handler_of``.
+        handler: the user's handler instead, ``module:function``; see ``user_functions.handler_of``.
         batch: maximum number of records of a poll; 1 polls single records.
         backpressure: one of ``BACKPRESSURE``, see ``backpressure``; empty: none.
         pause_ms: minimum duration of a pause.
@@ -64,7 +64,7 @@ class LoopConfig:
             keys stay parked.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: the rule for when a record is processed, one of ``PROCESSED``, if the loop is a user's own program.
-            The other attributes have no meaning then; see ``instrument.in_hand``.
+            The other attributes have no meaning then; see ``instrument.in_flight``.
     """
 
     commit: str = "after-processing"
@@ -150,7 +150,7 @@ class ProducerConfig:
         rate_hz: records per second; 0: as fast as possible.
         keys: number of different keys.
         value_bytes: size of a generated value.
-        payload: function that returns the values instead, ``module:function``; see ``functions.values_of``.
+        payload: function that returns the values instead, ``module:function``; see ``user_functions.values_of``.
         text: whether writer and sequence number are encoded as text, for members that report records in JSON.
         seed: seed of the order of keys.
         skew: key ``k`` has the weight ``1 / (k + 1) ** skew``; 0: all keys are equally likely.
@@ -201,7 +201,7 @@ def read_producer(path: str) -> ProducerConfig:
     return _build(ProducerConfig, _read(path), path)
 
 
-class Numbers(Dict[Tp, int]):
+class PartitionNumbers(Dict[Tp, int]):
     """(topic, partition) -> ``tp``. A partition that was added during the run gets its number at the first lookup.
 
     The number is unique, and the same in every process that starts from the same topics: new numbers follow the known

@@ -26,7 +26,7 @@ _SCHEMA = (
 )
 
 
-class Place(NamedTuple):
+class SchemaLocation(NamedTuple):
     """A PostgreSQL database, ``postgresql://...`` without a password, and the schema in it."""
 
     address: str
@@ -74,7 +74,7 @@ class Postgres:
     """A connection to a schema whose tables exist. Raises psycopg.Error when it cannot be used, or is busy for
     ``BUSY_S``, and ImportError without psycopg."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: SchemaLocation) -> None:
         """libpq reads the password from PGPASSWORD, PGPASSFILE or ``~/.pgpass``."""
         if find_spec("psycopg") is None:
             raise ImportError(NO_PSYCOPG)
@@ -118,7 +118,9 @@ def opened(history: Path) -> Database:
     """A new connection to this run's store."""
     place = history / PLACE
     return (
-        Postgres(Place(**json.loads(place.read_text(encoding="utf-8")))) if place.exists() else Sqlite(history / FILE)
+        Postgres(SchemaLocation(**json.loads(place.read_text(encoding="utf-8"))))
+        if place.exists()
+        else Sqlite(history / FILE)
     )
 
 

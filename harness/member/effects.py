@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from fencepost_member.config import ConfigError
-from fencepost_member.functions import effects_of, said
+from fencepost_member.user_functions import effects_of, error_line
 
 SETTINGS = "FENCEPOST_CLIENT_SETTINGS"
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     except Exception as error:  # whatever the user's code raises
-        print("the function of effects %s failed: %s" % (name, said(error)), file=sys.stderr)
+        print("the function of effects %s failed: %s" % (name, error_line(error)), file=sys.stderr)
         return 1
     return 0
 

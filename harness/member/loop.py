@@ -1,12 +1,13 @@
 """The loop of a member: poll, record, process, commit. One thread runs it and the client's callbacks. Records are
-processed by the same thread (``InTurn``) or by the threads of a ``pool``.
+processed by the same thread (``Sequential``) or by the threads of a ``pool``.
 
-``InTurn`` polls only when all records of the last poll are processed, so no record is in flight when a callback revokes
-partitions (callbacks run inside a poll). All that the member does with a record is recorded before or after the fact,
+``Sequential`` polls only when all records of the last poll are processed, so no record is in flight when a callback
+revokes partitions (callbacks run inside a poll). All that the member does with a record is recorded before or after the
+fact,
 never during: first all records of a poll as delivered, then each as begun and done.
 
 A clean end (SIGTERM) finishes the current record. The rest of the poll is dropped if the dropped records will be
-delivered again, and finished first if they would not be (a policy or bug that is ``undivided``). Then the member
+delivered again, and finished first if they would not be (a policy or bug that is ``batch_atomic``). Then the member
 commits, the client leaves the group, and the event ``closed`` is written.
 """
 
@@ -19,29 +20,29 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
-from fencepost_member.account import Account, redacted
-from fencepost_member.backpressure import Backpressure, Paused
-from fencepost_member.commits import Commits
+from fencepost_member.backpressure import Backpressure, PausedPartitions
+from fencepost_member.behaviour import Behaviour
+from fencepost_member.commits import Committer
 from fencepost_member.config import ConfigError, MemberConfig
-from fencepost_member.correct import Correct
-from fencepost_member.critical import Critical
+from fencepost_member.dispositions import DeadLetter, OrderedDeadLetter, disposition_for
 from fencepost_member.events import EventLog
-from fencepost_member.handling import Handling, InTurn, Way
+from fencepost_member.exclusive_processing import ExclusiveProcessing
+from fencepost_member.member_events import MemberReporter, redacted
 from fencepost_member.ownership import Tp
-from fencepost_member.planted import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, REQUEUES, known
+from fencepost_member.planted_bugs import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, REQUEUES, known
 from fencepost_member.policies import POLICIES
 from fencepost_member.pool import Pool
-from fencepost_member.process import Reload, Stall
+from fencepost_member.process import ReloadSwitch, StallSwitch
+from fencepost_member.processing import ProcessingStrategy, RecordHandler, Sequential
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
-from fencepost_member.treatment import InOrder, Parking, treatment
 
 POLL_S = 0.1
 RELINQUISH_S = 30.0
 
 
-class Member:
-    """One incarnation of a member. Satisfies ``adapters.Listener``."""
+class MemberLoop:
+    """One incarnation of a member. Satisfies ``adapters.ClientListener``."""
 
     def __init__(
         self,
@@ -49,27 +50,27 @@ class Member:
         lane: MemberLane,
         events: EventLog,
         stop: threading.Event,
-        stall: Optional[Stall] = None,
-        reload: Optional[Reload] = None,
+        stall: Optional[StallSwitch] = None,
+        reload: Optional[ReloadSwitch] = None,
     ) -> None:
         """Connect the client. Raises ConfigError when the client refuses its settings, the planted bug is unknown, or
         the handler cannot be imported."""
         self._config, self._events, self._stop = config, events, stop
-        self._lane, self._reload = lane, reload or Reload(lambda: config)
-        self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
+        self._lane, self._reload = lane, reload or ReloadSwitch(lambda: config)
+        self._account = MemberReporter(config, events, lambda: lane, lambda: self._adapter.identity())
         bug = config.loop.planted_bug
         bugs = known(config.loop)
         if bug and bug not in bugs:
             raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(bugs)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
         self._output: Any = {**OUTPUTS, **LETTERS}.get(bug, adapters.written)(config, self._adapter, self)
-        parking = {**PARKINGS, **REQUEUES}.get(bug, InOrder if config.loop.keep_order else Parking)
-        treat = treatment(config.loop, self._output, parking)
-        self._handling = Handling(config.loop, lane, events, stall or Stall(), treat)
-        self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
-        commits = Commits(self._output or self._adapter, events, self._bug.offsets)
+        parking = {**PARKINGS, **REQUEUES}.get(bug, OrderedDeadLetter if config.loop.keep_order else DeadLetter)
+        treat = disposition_for(config.loop, self._output, parking)
+        self._handling = RecordHandler(config.loop, lane, events, stall or StallSwitch(), treat)
+        self._bug = BUGS.get(bug, Behaviour)(self._adapter, events, self._account.ownership)
+        commits = Committer(self._output or self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)
-        self._paused = Paused(self._adapter, self._account)
+        self._paused = PausedPartitions(self._adapter, self._account)
         pressed, pause_ms = config.loop.backpressure, config.loop.pause_ms
         self._pressure = Backpressure(pressed, pause_ms, self._paused, self._account.ownership) if pressed else None
         self._way, self._records = self._way_of(), 0
@@ -87,7 +88,7 @@ class Member:
             self._way.close()
         return self._fatal
 
-    def _way_of(self) -> Way:
+    def _way_of(self) -> ProcessingStrategy:
         loop, handling = self._config.loop, self._handling
         handler = partial(self._bug.handler, loop.handler_ms / 1000)
         if loop.workers:
@@ -95,16 +96,16 @@ class Member:
             return pool(loop, self._lane, handling, self._policy, self._paused, handler())
         if loop.fence:
             store = Store(Path(self._config.run), self._config.actor, loop.fence, loop.lease_ms / 1000, self._stop)
-            return Critical(store, handling, self._lane, self._policy, handler, self._stop)
-        divided = not (self._policy.undivided or self._bug.undivided)
-        return InTurn(handling, self._lane, self._policy, handler, self._stop, divided, self._relinquish)
+            return ExclusiveProcessing(store, handling, self._lane, self._policy, handler, self._stop)
+        divided = not (self._policy.batch_atomic or self._bug.batch_atomic)
+        return Sequential(handling, self._lane, self._policy, handler, self._stop, divided, self._relinquish)
 
     def _run(self) -> None:
         if self._output:
             self._output.start()
         self._adapter.subscribe(self._topics)
         output = {"output": redacted(self._output.settings)} if self._output else {}
-        self._account.introduce(self._adapter.version, self._adapter.settings, **output)
+        self._account.started(self._adapter.version, self._adapter.settings, **output)
         batch = self._config.loop.batch
         while not self._stop.is_set():
             self._subscribe_again()
@@ -159,34 +160,34 @@ class Member:
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
-        with self._account.taking(partitions):
+        with self._account.assigned_callback(partitions):
             self._bug.assigned(partitions)
             if not self._ends:  # at the end the output may be closed, and no further record is processed
-                self._handling.taking(partitions)
+                self._handling.assigning(partitions)
             apply()
 
     def revoking(self, partitions: List[Tp]) -> bool:
-        """See ``Delays``."""
-        return self._way.may_give_up(partitions)
+        """See ``DelayRevocation``."""
+        return self._way.may_revoke(partitions)
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
-        with self._account.giving_up("revoked", partitions):
-            self._give_up(partitions, lost=False)
+        with self._account.revoked_callback("revoked", partitions):
+            self._revoke(partitions, lost=False)
             apply()
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
-        with self._account.giving_up("lost", partitions):
-            self._give_up(partitions, lost=True)
+        with self._account.revoked_callback("lost", partitions):
+            self._revoke(partitions, lost=True)
             self._bug.lost()
             apply()
 
-    def _give_up(self, partitions: List[Tp], lost: bool) -> None:
-        self._records += self._way.giving_up(partitions, lost)
-        self._policy.giving_up(partitions, lost)
+    def _revoke(self, partitions: List[Tp], lost: bool) -> None:
+        self._records += self._way.revoking(partitions, lost)
+        self._policy.revoking(partitions, lost)
         if self._pressure:
-            self._pressure.giving_up(partitions)
+            self._pressure.revoking(partitions)
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         """See ``Listener``."""

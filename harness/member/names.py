@@ -14,7 +14,7 @@ from typing import NamedTuple, Optional
 PLACES = ("", *"bcdefghijklmnopqrstuvwxyz")
 
 
-class Incarnation(NamedTuple):
+class ConsumerName(NamedTuple):
     """One consumer: its place, one of ``PLACES``, and its number in that place, from 1."""
 
     place: str
@@ -27,8 +27,8 @@ def name(actor: str, place: str, number: int) -> str:
     return "%s%s%s%s%s" % (member, place, dot, life, "-%d" % number if number > 1 else "")
 
 
-def parse(actor: str, text: str) -> Optional[Incarnation]:
+def parse(actor: str, text: str) -> Optional[ConsumerName]:
     """The consumer of the incarnation ``actor`` that has this name; None if there is none."""
     member, dot, life = map(re.escape, actor.rpartition("."))
     found = re.fullmatch("%s([b-z]?)%s%s(?:-([2-9]|[1-9][0-9]+))?" % (member, dot, life), text)
-    return Incarnation(found[1], int(found[2] or 1)) if found else None
+    return ConsumerName(found[1], int(found[2] or 1)) if found else None

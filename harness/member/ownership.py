@@ -7,7 +7,7 @@ from typing import Dict, Iterable, List, Tuple
 Tp = Tuple[str, int]
 
 
-class Ownership:
+class AssignmentNumbers:
     """Numbers the assignment intervals of each partition from 0.
 
     Attributes:
@@ -24,7 +24,7 @@ class Ownership:
         """Every partition that was owned at some time."""
         return self._used.keys()
 
-    def take(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
+    def assign(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
         """Begin an interval for each partition, also for one that is owned already; returns their numbers."""
         begun = {}
         for tp in partitions:
@@ -37,7 +37,7 @@ class Ownership:
         """The numbers of the current intervals; -1 for a partition that is not owned."""
         return {tp: self.intervals.get(tp, -1) for tp in partitions}
 
-    def give_up(self, partitions: Iterable[Tp]) -> None:
+    def revoke(self, partitions: Iterable[Tp]) -> None:
         """End the intervals of ``partitions``."""
         for tp in partitions:
             self.intervals.pop(tp, None)

@@ -30,20 +30,20 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Protocol
 
-from fencepost_member import outcomes
-from fencepost_member.commits import Commits, Errors, Offsets, Work
+from fencepost_member import kafka_errors
+from fencepost_member.commits import Committer, Errors, Offsets, Work
 from fencepost_member.config import ASYNCHRONOUS, TRANSACTION, LoopConfig
-from fencepost_member.ownership import Ownership, Tp
-from fencepost_member.transactional import InTransaction
+from fencepost_member.ownership import AssignmentNumbers, Tp
+from fencepost_member.transaction_policy import InTransaction
 
 RETRY_EVERY_S = 0.05
 RETRY_WITHIN_S = 30.0
 
 
 class Policy(Protocol):
-    """A commit policy. ``undivided``: all records of a poll are finished once one is begun, also at a clean end."""
+    """A commit policy. ``batch_atomic``: all records of a poll are finished once one is begun, also at a clean end."""
 
-    undivided: bool
+    batch_atomic: bool
 
     def admit(self, work: Work) -> bool:
         """Return whether the records of a poll may be processed."""
@@ -52,9 +52,9 @@ class Policy(Protocol):
         """A record was processed."""
 
     def between(self) -> None:
-        """Called between two records (between two polls, if ``undivided``): commit, if due."""
+        """Called between two records (between two polls, if ``batch_atomic``): commit, if due."""
 
-    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
+    def revoking(self, partitions: Iterable[Tp], lost: bool) -> None:
         """Called in the revoked callback, or with ``lost`` in the lost callback, before the client applies it."""
 
     def leave(self) -> None:
@@ -64,9 +64,9 @@ class Policy(Protocol):
 class AfterProcessing:
     """See the module."""
 
-    undivided = False
+    batch_atomic = False
 
-    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
+    def __init__(self, loop: LoopConfig, adapter: Any, commits: Committer, ownership: AssignmentNumbers) -> None:
         """The first commit is due one period from now."""
         self._commits, self._owned = commits, ownership.intervals
         self._every_s = loop.commit_every_ms / 1000
@@ -89,7 +89,7 @@ class AfterProcessing:
             self._commit(self._pending, "sync")
             self._due_s = time.monotonic() + self._every_s
 
-    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
+    def revoking(self, partitions: Iterable[Tp], lost: bool) -> None:
         """See ``Policy``."""
         if not lost:
             self._commit({tp: self._pending[tp] for tp in partitions if tp in self._pending}, "on-revoke")
@@ -112,7 +112,7 @@ class AfterProcessing:
 class Asynchronous(AfterProcessing):
     """See the module. Refused offsets stay pending; the next commit sends the newest offsets at that time."""
 
-    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
+    def __init__(self, loop: LoopConfig, adapter: Any, commits: Committer, ownership: AssignmentNumbers) -> None:
         """No commit is unanswered."""
         super().__init__(loop, adapter, commits, ownership)
         self._unanswered = False
@@ -134,9 +134,9 @@ class Asynchronous(AfterProcessing):
 class AfterBatch(AfterProcessing):
     """See the module."""
 
-    undivided = True
+    batch_atomic = True
 
-    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
+    def __init__(self, loop: LoopConfig, adapter: Any, commits: Committer, ownership: AssignmentNumbers) -> None:
         """Due after each poll."""
         super().__init__(loop, adapter, commits, ownership)
         self._every_s = self._due_s = 0.0
@@ -145,9 +145,9 @@ class AfterBatch(AfterProcessing):
 class BeforeProcessing:
     """See the module."""
 
-    undivided = True  # the whole poll is committed, so dropped records would be lost
+    batch_atomic = True  # the whole poll is committed, so dropped records would be lost
 
-    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
+    def __init__(self, loop: LoopConfig, adapter: Any, commits: Committer, ownership: AssignmentNumbers) -> None:
         """No offset is ever pending."""
         self._commits, self._owned = commits, ownership.intervals
         self._pause = threading.Event()
@@ -163,7 +163,7 @@ class BeforeProcessing:
             errors = {e for e in self._commits.commit(offsets, "sync").values() if e}
             if not errors:
                 return True
-            if not all(outcomes.rule(e).retriable for e in errors) or time.monotonic() >= give_up_s:
+            if not all(kafka_errors.rule(e).retriable for e in errors) or time.monotonic() >= give_up_s:
                 return False
             self._pause.wait(RETRY_EVERY_S)
         return not work
@@ -174,7 +174,7 @@ class BeforeProcessing:
     def between(self) -> None:
         """Nothing to do: no commit is ever due."""
 
-    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
+    def revoking(self, partitions: Iterable[Tp], lost: bool) -> None:
         """Nothing to do: the offsets are committed already."""
 
     def leave(self) -> None:
@@ -185,12 +185,12 @@ class Automatic(AfterProcessing):
     """See the module. The client commits in its own thread, and when partitions are revoked."""
 
     def __init__(
-        self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership, stores: bool = True
+        self, loop: LoopConfig, adapter: Any, commits: Committer, ownership: AssignmentNumbers, stores: bool = True
     ) -> None:
         """``stores``: whether this policy stores offsets (at once); otherwise the client does."""
         super().__init__(loop, adapter, commits, ownership)
         self._store = getattr(adapter, "store", None) if stores else None
-        self.undivided = self._store is None
+        self.batch_atomic = self._store is None
         self._every_s = self._due_s = 0.0
 
     def _commit(self, offsets: Dict[Tp, int], mode: str) -> None:
@@ -201,7 +201,7 @@ class Automatic(AfterProcessing):
                 self._pending.pop(tp, None)
 
 
-POLICIES: Dict[str, Callable[[LoopConfig, Any, Commits, Ownership], Policy]] = {
+POLICIES: Dict[str, Callable[[LoopConfig, Any, Committer, AssignmentNumbers], Policy]] = {
     "after-processing": AfterProcessing,
     "after-batch": AfterBatch,
     ASYNCHRONOUS: Asynchronous,

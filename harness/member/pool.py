@@ -4,13 +4,13 @@ Records are in *lanes*: a lane is a partition, or one key of a partition. One th
 order. Lanes alternate, record by record, so a slow lane occupies only one worker. A partition with more than
 ``in_hand`` records in flight is paused at the client until half of them are finished.
 
-The committed offset is the one below which all records are finished (``Ledger``), whatever is finished above it.
+The committed offset is the one below which all records are finished (``OffsetTracker``), whatever is finished above it.
 
 The revoked callback waits for records that are begun, and for records before them, without which the begun ones could
 not be committed; it drops the others. It waits for ``wait_ms`` at most, while workers continue with other partitions.
 Then the policy commits. For lost partitions it does not wait. A clean end is a revocation of all partitions. With
 ``delay_revoke`` the callback does not wait: the member continues to poll until the records are finished, see
-``adapters.Delays``.
+``adapters.DelayRevocation``.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from collections import deque
 from typing import Deque, Dict, Hashable, Iterable, List, NamedTuple, Optional
 
 from fencepost_member.adapters import Record
-from fencepost_member.backpressure import Paused
+from fencepost_member.backpressure import PausedPartitions
 from fencepost_member.commits import Work
 from fencepost_member.config import LoopConfig
-from fencepost_member.handling import Handler, Handling
-from fencepost_member.ledger import Ledger
+from fencepost_member.dispositions import Content
+from fencepost_member.offset_tracker import OffsetTracker
 from fencepost_member.ownership import Tp
 from fencepost_member.policies import Policy
+from fencepost_member.processing import Handler, RecordHandler
 from fencepost_member.recorder import MemberLane
-from fencepost_member.treatment import Content
 
 END_WITHIN_S = 1.0  # timeout for all threads; idle threads end at once
 
@@ -39,21 +39,27 @@ class _Task(NamedTuple):
     tp: Tp
     next_offset: int
     content: Content
-    ledger: Ledger
+    ledger: OffsetTracker
 
 
 class Pool:
-    """Satisfies ``handling.Way``."""
+    """Satisfies ``processing.ProcessingStrategy``."""
 
-    ledger = Ledger  # the class that tracks the records of a partition
+    ledger = OffsetTracker  # the class that tracks the records of a partition
 
     def __init__(
-        self, loop: LoopConfig, lane: MemberLane, handling: Handling, policy: Policy, paused: Paused, handle: Handler
+        self,
+        loop: LoopConfig,
+        lane: MemberLane,
+        handling: RecordHandler,
+        policy: Policy,
+        paused: PausedPartitions,
+        handle: Handler,
     ) -> None:
         """Start the threads. Nothing is ``paused`` yet; ``handle`` handles each record."""
         self._loop, self._done, self._handling, self._handle = loop, lane.done, handling, handle
         self._policy, self._paused = policy, paused
-        self._ledgers: Dict[Tp, Ledger] = {}
+        self._ledgers: Dict[Tp, OffsetTracker] = {}
         lock = threading.Lock()
         self._ready, self._finished = threading.Condition(lock), threading.Condition(lock)
         self._tasks: Dict[Hashable, Deque[_Task]] = {}  # by lane; a lane without tasks has no entry
@@ -71,7 +77,7 @@ class Pool:
         with self._ready:
             for (index, tp, next_offset), record in zip(work, records):  # noqa: B905 - Python 3.8
                 ledger = self._ledgers.setdefault(tp, self.ledger())
-                ledger.take(index, next_offset)
+                ledger.delivered(index, next_offset)
                 lane = (tp, record[3]) if by_key else tp
                 if lane not in self._tasks:
                     self._tasks[lane] = deque()
@@ -83,7 +89,7 @@ class Pool:
         self._paused.resume({tp for tp in self._paused.partitions if held[tp] <= self._loop.in_hand // 2})
         return self._account(self._ledgers)
 
-    def may_give_up(self, partitions: Iterable[Tp]) -> bool:
+    def may_revoke(self, partitions: Iterable[Tp]) -> bool:
         """See ``Way``."""
         now_s = time.monotonic()
         self._asked_s = now_s if self._asked_s is None else self._asked_s
@@ -96,7 +102,7 @@ class Pool:
             self._asked_s = None
         return may
 
-    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
+    def revoking(self, partitions: Iterable[Tp], lost: bool) -> int:
         """See ``Way``."""
         gone = {tp: self._ledgers[tp] for tp in partitions if tp in self._ledgers}
         self._paused.resume(self._paused.partitions & set(gone))
@@ -120,7 +126,7 @@ class Pool:
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
 
-    def _let_go(self, ledgers: Iterable[Ledger], wait: bool) -> None:
+    def _let_go(self, ledgers: Iterable[OffsetTracker], wait: bool) -> None:
         with self._finished:
             for ledger in ledgers:
                 ledger.close()
@@ -129,7 +135,7 @@ class Pool:
             for ledger in ledgers:
                 ledger.drop()
 
-    def _account(self, ledgers: Dict[Tp, Ledger]) -> int:
+    def _account(self, ledgers: Dict[Tp, OffsetTracker]) -> int:
         """Report the finished offsets of these partitions to the policy. Raises the exception of a worker."""
         with self._finished:
             reached = {tp: ledger.reached for tp, ledger in ledgers.items() if ledger.reached >= 0}

@@ -30,7 +30,7 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
-class Stall:
+class StallSwitch:
     """Whether handlers must stall: from SIGUSR1 to SIGUSR2, which nothing else in a member uses.
 
     Attributes:
@@ -62,7 +62,7 @@ class Stall:
         self.asked = asked
 
 
-class Reload:
+class ReloadSwitch:
     """Reads the configuration file again after SIGHUP, which nothing else in a member uses."""
 
     def __init__(self, read: Callable[[], MemberConfig]) -> None:

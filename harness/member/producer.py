@@ -24,16 +24,16 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import confluent_kafka as client
 
-from fencepost_member import outcomes
-from fencepost_member.account import redacted
-from fencepost_member.adapters.confluent_errors import error_name
-from fencepost_member.config import ConfigError, Numbers, ProducerConfig, read_producer
+from fencepost_member import kafka_errors
+from fencepost_member.adapters.confluent.errors import error_name
+from fencepost_member.config import ConfigError, PartitionNumbers, ProducerConfig, read_producer
 from fencepost_member.events import EventLog
-from fencepost_member.functions import values_of
+from fencepost_member.member_events import redacted
 from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
+from fencepost_member.producer_transactions import ProducerTransactions, settings
 from fencepost_member.recorder import ProducerLane
-from fencepost_member.transacting import Transactions, settings
+from fencepost_member.user_functions import values_of
 
 TICK_S = 0.01  # how often records become due
 CATCH_UP_S = 0.5  # after a stall, records that were due longer ago are skipped
@@ -61,7 +61,7 @@ class Writer:
         except (client.KafkaException, TypeError, ValueError) as error:
             raise ConfigError("confluent-kafka refuses the producer's settings: %s" % error) from error
         many = config.transaction_records
-        self._transactions = Transactions(config, self._producer, lane, stop) if many else None
+        self._transactions = ProducerTransactions(config, self._producer, lane, stop) if many else None
         self._draw = drawing(config)
         self._value_of = values_of(config.payload) if config.payload else None
         self._pack = partial(pack, config.writer, text=config.text)
@@ -111,7 +111,7 @@ class Writer:
         """Send ``count`` records, in transactions if the producer has them."""
         transactions = self._transactions
         while transactions and count > 0 and self._going():
-            part, error = transactions.take(count)
+            part, error = transactions.reserve(count)
             if error:
                 self._fatal = self._fatal or error
                 return
@@ -122,7 +122,7 @@ class Writer:
         if not transactions:
             self._send(count)
 
-    def _end_transaction(self, transactions: Transactions) -> None:
+    def _end_transaction(self, transactions: ProducerTransactions) -> None:
         counts, error = transactions.end()
         self._counts.update(counts)
         if error and not self._stop.is_set():
@@ -164,7 +164,7 @@ class Writer:
             self._complete(index, error_name(error) or "DUPLICATE_SEQUENCE_NUMBER")
 
     def _complete(self, index: int, error: str) -> None:
-        outcome = outcomes.outcome(error)
+        outcome = kafka_errors.outcome(error)
         (self._lane.failed if outcome == "fail" else self._lane.unknown)(index)
         self._counts[outcome] += 1
         self._errors[error] += 1
@@ -207,7 +207,7 @@ def drawing(config: ProducerConfig) -> Callable[[], Place]:
 
 def _places(config: ProducerConfig) -> List[Place]:
     """For every topic and key: key number, key, topic, partition, ``tp``."""
-    tps = Numbers(config.topics)
+    tps = PartitionNumbers(config.topics)
     return [
         (key, b"%d" % key, topic, key % len(partitions), tps[topic, key % len(partitions)])
         for topic, partitions in sorted(config.topics.items())

@@ -126,7 +126,7 @@ class Inventory:
         ours = not self.own_program and all(library.imported for library in libraries)
         return "" if ours else "the members run a program of the user's, which cannot be reconfigured"
 
-    def lacks_telling(self) -> str:
+    def lacks_reports(self) -> str:
         """A sentence when members do not report what they do; else empty."""
         silent = any(client.library.silent for client in self.clients)
         return "the members are black boxes, which do not report what they do" if silent else ""

@@ -23,20 +23,20 @@ LINES, VERIFIABLE, BLACK_BOX = "json-lines", "verifiable-consumer", "black-box"
 KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
 
-class Extra(StrEnum):
+class AdapterFeature(StrEnum):
     """Features that only some adapters have: all but the last two are protocols of ``fencepost_member.adapters``."""
 
     SEEKS = "Seeks"
     PAUSES = "Pauses"
-    LEAVES = "Leaves"
-    ANNOTATES = "Annotates"
-    DEFERS = "Defers"
-    STARTS = "Starts"
-    STORES = "Stores"
+    LEAVES = "Resubscribe"
+    ANNOTATES = "CommitMetadata"
+    DEFERS = "AsyncCommit"
+    STARTS = "StartOffsets"
+    STORES = "StoreOffsets"
     OUTPUTS = "Outputs"
-    DELAYS = "Delays"  # it keeps polling while its listener delays a revocation
+    DELAYS = "DelayRevocation"  # it keeps polling while its listener delays a revocation
     REPORTS = "Reports"  # it reports the client's own commits
-    TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
+    TRESPASSES = "CommitUnowned"  # it commits partitions, too, that it is not assigned
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Library:
         extras: additional features of its adapter.
         since: the first release with a protocol, ``STATIC`` or ``KAFKA_4``, where older ones do not have it.
         oldest: the first release that the adapter supports.
-        lines: its members are programs that report by JSON lines, see ``fencepost_member.lines``; not our loop.
+        lines: its members are programs that report by JSON lines, see ``fencepost_member.json_lines``; not our loop.
         silent: its members are programs that report nothing: only the brokers show what they do.
         isolation: the isolation level where no ``isolation.level`` is set; empty: unknown.
     """
@@ -58,7 +58,7 @@ class Library:
     name: str
     about: str
     assignors: Mapping[str, tuple[str, ...]]
-    extras: frozenset[Extra]
+    extras: frozenset[AdapterFeature]
     since: Mapping[str, str] = field(default_factory=dict)
     oldest: str = "0"
     lines: bool = False
@@ -79,7 +79,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 CONFLUENT,
                 "librdkafka.",
                 ASSIGNORS,
-                frozenset(Extra),
+                frozenset(AdapterFeature),
                 {"consumer": "2.4.0", KAFKA_4: "1.8.2"},
                 oldest="1.6.1",
                 isolation=READ_COMMITTED,
@@ -88,7 +88,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "kafka-python",
                 "Kafka's protocol in Python, blocking.",
                 {"eager": ("range", "roundrobin", "sticky"), "cooperative": ("cooperative-sticky",)},
-                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.DELAYS},
+                frozenset(AdapterFeature) - {AdapterFeature.STORES, AdapterFeature.OUTPUTS, AdapterFeature.DELAYS},
                 {"cooperative": "3.0.0", STATIC: "2.3.0"},
                 oldest="2.0.2",
             ),
@@ -96,7 +96,14 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "aiokafka",
                 "Kafka's protocol in Python, for asyncio.",
                 {"eager": ("range", "roundrobin", "sticky")},
-                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.DELAYS, Extra.REPORTS, Extra.TRESPASSES},
+                frozenset(AdapterFeature)
+                - {
+                    AdapterFeature.STORES,
+                    AdapterFeature.OUTPUTS,
+                    AdapterFeature.DELAYS,
+                    AdapterFeature.REPORTS,
+                    AdapterFeature.TRESPASSES,
+                },
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
             ),
@@ -209,7 +216,7 @@ class MemberSpec:
     static: bool | None = None
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.count < 1:
             raise ScenarioError(f"found {self.count} members of one client in a group: use 1 or more")
 
@@ -236,13 +243,13 @@ def _wrong(clients: Iterable[Client], protocol: str, static: Iterable[bool], nam
             yield f"the group's config: {problem}"
 
 
-def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
+def common_assignors(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
     """The assignors for ``protocol`` that all of them have, as the first one prefers them."""
     first, *others = [client.assignors[protocol] for client in clients]
     return tuple(name for name in first if all(name in names for names in others))
 
 
-def beside(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
+def extra_assignors(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
     """Cooperative assignors that an eager list may also contain and stay eager. Imported clients refuse such lists."""
     return ASSIGNORS["cooperative"] if protocol == "eager" and not any(c.library.imported for c in clients) else ()
 

@@ -52,8 +52,8 @@ class FindingKind:
         unreported: the fact that black boxes do not report, which makes this kind invisible; empty: brokers show it.
         hidden_by_effects: when this kind is invisible because only effects show which records were processed:
             ``ALWAYS``, or where ``AT_MOST_ONCE`` is promised; empty: never.
-        sentence: the template of one finding's sentence, where ``t`` is a ``checkers.sentences.Telling``; empty: a
-            function in ``checkers.sentences`` writes the sentence.
+        sentence: the template of one finding's sentence, where ``t`` is a ``checkers.sentences.AnomalyContext``; empty:
+            a function in ``checkers.explanations`` writes the sentence.
         jepsen: Jepsen's name; empty: Jepsen has none.
         jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if it differs.
         advice: what to do about it; continues a sentence that begins with a count, such as "2 records".

@@ -27,6 +27,6 @@ def recorded(detail: Mapping[str, Any]) -> frozenset[str]:
     Events of former versions do not record it. Their faults are built in, so the class of that name declares it.
     """
     if "impact" not in detail:
-        return frozenset(getattr(serialization.known("fault").get(str(detail.get("fault"))), "impact", ()))
+        return frozenset(getattr(serialization.registry("fault").get(str(detail.get("fault"))), "impact", ()))
     impact = detail["impact"]
     return frozenset(map(str, impact)) if isinstance(impact, list) else frozenset()

@@ -45,7 +45,7 @@ def name_of(plug_in: Any) -> str:
     return snake(type(plug_in).__name__)
 
 
-def known(family: str) -> dict[str, type[Any]]:
+def registry(family: str) -> dict[str, type[Any]]:
     """All plug-ins of a family by name: classes that its package exports from modules of that name, or its module."""
     home = importlib.import_module(FAMILIES[family])
     found = {snake(name): getattr(home, name) for name in home.__all__}
@@ -65,17 +65,17 @@ def decode(family: str, data: Any) -> Any:
     Raises:
         ScenarioError: no such plug-in or option, or a wrong value; lists the valid ones.
     """
-    options = {"type": data} if isinstance(data, str) else fit(data, Mapping[str, Any], f"a {family}")
-    classes = known(family)
+    options = {"type": data} if isinstance(data, str) else check_type(data, Mapping[str, Any], f"a {family}")
+    classes = registry(family)
     if not isinstance(options.get("type"), str):
         raise ScenarioError(f"a {family} needs its type; known are {', '.join(classes)}")
     name = options["type"].replace("-", "_")
     if name not in classes:
         raise ScenarioError(f"there is no {family} {name!r}; known are {', '.join(classes)}")
-    return build(classes[name], {k: v for k, v in options.items() if k != "type"}, f"{family} {name}")
+    return from_mapping(classes[name], {k: v for k, v in options.items() if k != "type"}, f"{family} {name}")
 
 
-def build(cls: type[Any], options: Any, what: str) -> Any:
+def from_mapping(cls: type[Any], options: Any, what: str) -> Any:
     """``cls(**options)``, refusing options that are unknown, missing or of another type.
 
     Raises:
@@ -88,9 +88,9 @@ def check_options(cls: type[Any], options: Any, what: str, read: Collection[str]
     """The options for ``cls``, with lists as tuples. Options named in ``read`` are neither checked nor required.
 
     Raises:
-        ScenarioError: see ``build``.
+        ScenarioError: see ``from_mapping``.
     """
-    options, complaints = fit(options, Mapping[str, Any], what), Complaints()
+    options, complaints = check_type(options, Mapping[str, Any], what), Complaints()
     fields = {f.name: f for f in dataclasses.fields(cls)}
     for name in sorted(set(options) - set(fields)):
         complaints.found.append(ScenarioError(f"{what} has no option {name!r}; it has {', '.join(fields) or 'none'}"))
@@ -101,13 +101,14 @@ def check_options(cls: type[Any], options: Any, what: str, read: Collection[str]
     types, fitting = _annotations(cls), {}  # type: ignore[arg-type]  # which is hashable
     for name in (name for name in options if name in fields and name not in read):
         with complaints.gather(ScenarioError):
-            fitting[name] = fit(options[name], types.get(name, Any), f"{what}: {name}")
+            fitting[name] = check_type(options[name], types.get(name, Any), f"{what}: {name}")
     complaints.refuse()
     return fitting
 
 
-def settle(instance: Any) -> None:
-    """Check every option of a frozen dataclass as ``build`` does; lists become tuples. For its ``__post_init__``.
+def validate_fields(instance: Any) -> None:
+    """Check every option of a frozen dataclass as ``from_mapping`` does; lists become tuples. For its
+    ``__post_init__``.
 
     Raises:
         ScenarioError: names the wrong options and what they must be.
@@ -115,14 +116,14 @@ def settle(instance: Any) -> None:
     wrong: list[ScenarioError] = []
     for name, annotation in _annotations(instance.__class__).items():
         try:  # without ``Complaints``, for speed: each drawn step is checked
-            value = fit(getattr(instance, name), annotation, f"{type(instance).__name__}.{name}")
+            value = check_type(getattr(instance, name), annotation, f"{type(instance).__name__}.{name}")
             object.__setattr__(instance, name, value)
         except ScenarioError as error:
             wrong.append(error)
     refuse(wrong)
 
 
-def fit(value: Any, annotation: Any, what: str) -> Any:
+def check_type(value: Any, annotation: Any, what: str) -> Any:
     """``value``, if it fits the annotation, with lists as tuples and everything inside checked.
 
     Raises:
@@ -135,11 +136,13 @@ def fit(value: Any, annotation: Any, what: str) -> Any:
         raise ScenarioError(f"{what} must be {_any_of(arms)}, but found {found}")
     kind, inner = get_origin(arm), get_args(arm)
     if kind is tuple:
-        return tuple(fit(item, inner[0], f"{what}[{number}]") for number, item in enumerate(value))
+        return tuple(check_type(item, inner[0], f"{what}[{number}]") for number, item in enumerate(value))
     if kind is Mapping:
-        return {fit(k, inner[0], f"{what}: a name"): fit(v, inner[1], f"{what}.{k}") for k, v in value.items()}
+        return {
+            check_type(k, inner[0], f"{what}: a name"): check_type(v, inner[1], f"{what}.{k}") for k, v in value.items()
+        }
     if dataclasses.is_dataclass(value):
-        settle(value)
+        validate_fields(value)
     return value
 
 

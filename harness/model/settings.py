@@ -12,7 +12,7 @@ from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.adapters.settings import ISOLATION as ISOLATION
 from fencepost_member.adapters.settings import STRATEGY as STRATEGY
 
-Setting = str | int | float | bool  # a value of Kafka's settings
+ConfigValue = str | int | float | bool  # a value of Kafka's settings
 
 ACCESS = "give SASL and TLS with --cluster-config: scenarios are stored, and secrets must not be"
 ADDRESSES = "Fencepost gives every member its own, the addresses of its proxies"

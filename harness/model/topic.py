@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fencepost.errors import ScenarioError
 from fencepost.model import serialization, settings
-from fencepost.model.settings import Setting
+from fencepost.model.settings import ConfigValue
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,10 @@ class Topic:
     name: str
     partitions: int = 12
     replication_factor: int = 3
-    config: Mapping[str, Setting] = field(default_factory=dict)
+    config: Mapping[str, ConfigValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         settings.check_topic(self.name)
         if self.partitions < 1 or self.replication_factor < 1:
             raise ScenarioError(f"topic {self.name!r} needs at least one partition and one replica")

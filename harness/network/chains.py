@@ -15,7 +15,7 @@ from pathlib import Path
 from fencepost.errors import ClusterError
 from fencepost.network.namespaces import Namespace
 from fencepost.processes import reaper
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
 
 class Chain:
@@ -25,7 +25,7 @@ class Chain:
         name: its name in iptables.
     """
 
-    def __init__(self, owner: Owner, mark: str, elsewhere: Namespace | None = None) -> None:
+    def __init__(self, owner: ProcessOwner, mark: str, elsewhere: Namespace | None = None) -> None:
         """Nothing is changed yet.
 
         Args:

@@ -51,7 +51,7 @@ def _enter(namespace: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def lacking() -> str:
+def missing_reason() -> str:
     """Why no namespace can be entered, as a clause with the remedy; empty: our own can be entered."""
     try:
         with Namespace(os.getpid(), "").entered():

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from fencepost.errors import FencepostError
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces.network import PacketLoss
 from fencepost.network.chains import Chain
 from fencepost.network.namespaces import Namespace
-from fencepost.processes.owner import Owner
-from fencepost.witnesses import segments
+from fencepost.processes.owner import ProcessOwner
+from fencepost.witnesses import raw_tcp_probe
 
 Address = tuple[str, int]
 TRIAL: Address = ("127.77.254.254", 9100)  # no cluster uses it
@@ -25,7 +25,7 @@ RULE = re.compile(r'--comment "?(loss-\d+)"? .*-c (\d+) ')
 class PacketFilter:
     """Rules of one owner in one network namespace, separate from its other filters. Satisfies ``Packets``."""
 
-    def __init__(self, owner: Owner, elsewhere: Namespace | None = None) -> None:
+    def __init__(self, owner: ProcessOwner, elsewhere: Namespace | None = None) -> None:
         """Nothing is changed yet.
 
         Args:
@@ -38,7 +38,7 @@ class PacketFilter:
         """See ``Packets``."""
         return self._chain.inside()
 
-    def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
+    def lose(self, losses: Sequence[PacketLoss]) -> tuple[str, ...]:
         """Put one rule for each loss before all others, all or none; returns their names in this order.
 
         Raises:
@@ -67,7 +67,7 @@ class PacketFilter:
         shown = RULE.findall(self._chain.shown())
         return {name: int(count) for name, count in shown if name in self._rules}
 
-    def _rule(self, name: str, loss: Loss) -> str:
+    def _rule(self, name: str, loss: PacketLoss) -> str:
         host, port = loss.endpoint
         where = f"-d {host} -p tcp --dport {port}" if loss.stream == "upstream" else f"-s {host} -p tcp --sport {port}"
         asks = " --syn" if loss.connects else ""
@@ -75,16 +75,16 @@ class PacketFilter:
         return f"{where}{asks}{some} -m comment --comment {name} -j DROP"
 
 
-def lacking() -> str:
+def missing_reason() -> str:
     """Why packets cannot be dropped on this machine, as a clause with the remedy; empty: a trial rule dropped some.
 
     The rule meets only packets of the trial.
     """
     try:
-        with Owner.open() as owner:
+        with ProcessOwner.open() as owner:
             packets = PacketFilter(owner)
-            packets.lose([Loss("the trial", TRIAL, "upstream")])
-            tried = segments.lost(TRIAL, "upstream", TRIAL_COUNT)
+            packets.lose([PacketLoss("the trial", TRIAL, "upstream")])
+            tried = raw_tcp_probe.lost(TRIAL, "upstream", TRIAL_COUNT)
     except FencepostError as error:
         return str(error)
     if tried.lost < TRIAL_COUNT or tried.beside:

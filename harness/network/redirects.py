@@ -17,7 +17,7 @@ from fencepost.errors import ClusterError, FencepostError
 from fencepost.model.endpoint import Endpoint
 from fencepost.network import packets
 from fencepost.network.chains import Chain
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
 FIRST_GROUP = 2_077_000_000  # no system assigns such numbers
 TRIAL_GROUP = FIRST_GROUP - 1
@@ -34,7 +34,7 @@ class Redirect:
     proxy: Endpoint
 
 
-def redirect(owner: Owner, redirects: Iterable[Redirect]) -> None:
+def redirect(owner: ProcessOwner, redirects: Iterable[Redirect]) -> None:
     """Redirect new connections while the owner exists.
 
     Raises:
@@ -50,12 +50,12 @@ def _rule(one: Redirect) -> str:
     return f"{to} -m owner --gid-owner {one.group} --suppl-groups -j DNAT --to-destination {one.proxy}"
 
 
-def lacking() -> str:
+def missing_reason() -> str:
     """Why members' connections cannot be redirected to proxies on this machine, or packets there cannot be dropped, as
     a clause with the remedy; empty: both work. Only a connection of the trial is redirected."""
     host, _ = packets.TRIAL
     try:
-        with Owner.open() as owner, closing(_listening(host)) as proxy, closing(_listening(host)) as there:
+        with ProcessOwner.open() as owner, closing(_listening(host)) as proxy, closing(_listening(host)) as there:
             ends = [Endpoint(*one.getsockname()) for one in (there, proxy)]
             redirect(owner, [Redirect(TRIAL_GROUP, *ends)])
             argv = [sys.executable, "-S", "-c", CONNECT, host, str(ends[0].port)]
@@ -68,7 +68,7 @@ def lacking() -> str:
         return "a connection of a process with its own group is not redirected: is a sandbox in the way?"
     except (FencepostError, OSError) as error:
         return str(error)
-    return packets.lacking()
+    return packets.missing_reason()
 
 
 def _listening(host: str) -> socket.socket:

@@ -20,7 +20,7 @@ from fencepost.processes.reaper import TOKEN_VARIABLE
 READY = b"ready\n"
 
 
-class Cleaner:
+class CleanupProcess:
     """The running process."""
 
     def __init__(self, module: str, task: str) -> None:

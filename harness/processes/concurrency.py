@@ -29,7 +29,7 @@ HELD = "FENCEPOST_TURN"  # set in the environment of the holder of a permit, and
 _LOG = logging.getLogger(__name__)
 
 
-def places() -> int:
+def max_concurrent_runs() -> int:
     """How many concurrent runs this machine carries; at least one.
 
     Raises:
@@ -44,8 +44,8 @@ def places() -> int:
 
 
 @contextmanager
-def turn(
-    what: str, folder: Path | None = None, within_s: float = WAIT_S, tell: Callable[[str], None] = _LOG.warning
+def run_permit(
+    what: str, folder: Path | None = None, within_s: float = WAIT_S, report: Callable[[str], None] = _LOG.warning
 ) -> Iterator[None]:
     """Wait for a permit and hold it. A process that dies releases its permit.
 
@@ -54,10 +54,10 @@ def turn(
     Args:
         what: the holder's name, which waiting processes print.
         folder: where the locks are; by default the same for all runs of this user.
-        tell: called with a sentence whenever others hold all permits, and again when the holders change.
+        report: called with a sentence whenever others hold all permits, and again when the holders change.
 
     Raises:
-        ClusterError: see ``places``.
+        ClusterError: see ``max_concurrent_runs``.
         WaitTimeout: the others did not end in time; names them.
     """
     if HELD in os.environ:
@@ -67,14 +67,14 @@ def turn(
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     reported = ""
     with ExitStack() as stack:
-        locks = [stack.enter_context((home / str(n)).open("a+")) for n in range(places())]
+        locks = [stack.enter_context((home / str(n)).open("a+")) for n in range(max_concurrent_runs())]
 
         def free() -> TextIO | None:
             nonlocal reported
             found = next((file for file in locks if lock.try_take(file)), None)
             if found is None and _holders(locks) != reported:
                 reported = _holders(locks)
-                tell(f"waiting for {reported} to end: this machine carries {_so_many(len(locks))} at once")
+                report(f"waiting for {reported} to end: this machine carries {_so_many(len(locks))} at once")
             return found
 
         place = eventually(

@@ -1,9 +1,9 @@
 """Ownership of a run's processes and temporary files: every process is started here, and none outlives its owner.
 
-An ``Owner`` has a token, which is in the environment of every process that it starts, a temporary directory, and if
-needed a chain of the packet filter and containers. When it is closed, or when the harness dies in any way, its reaper
-kills the processes and removes the rest. Directories whose owner and reaper both died (a power cut) are swept by the
-next owner. A program that wipes its environment can only be found by its living owner.
+An ``ProcessOwner`` has a token, which is in the environment of every process that it starts, a temporary directory, and
+if needed a chain of the packet filter and containers. When it is closed, or when the harness dies in any way, its
+reaper kills the processes and removes the rest. Directories whose owner and reaper both died (a power cut) are swept by
+the next owner. A program that wipes its environment can only be found by its living owner.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PREFIX = "fencepost-"
 CLOSE_S = 20.0 + reaper.REMOVAL_S
 
 
-class Owner:
-    """Owns processes and one temporary directory. Use ``Owner.open`` as a context manager.
+class ProcessOwner:
+    """Owns processes and one temporary directory. Use ``ProcessOwner.open`` as a context manager.
 
     Attributes:
         token: carried by every process of this owner in the environment variable ``FENCEPOST_OWNER``.
@@ -49,7 +49,7 @@ class Owner:
         self._children: list[psutil.Popen] = []
 
     @classmethod
-    def open(cls, directory: Path | None = None) -> Owner:
+    def open(cls, directory: Path | None = None) -> ProcessOwner:
         """Create an owner, its reaper first; the temporary directory is created below ``directory``.
 
         Raises:
@@ -144,7 +144,7 @@ class Owner:
             chain = reaper.chain_of(self.token)
             raise ClusterError(f"iptables keeps the chain {chain} of the table {table}: remove it with -F and -X")
 
-    def __enter__(self) -> Owner:
+    def __enter__(self) -> ProcessOwner:
         return self
 
     def __exit__(

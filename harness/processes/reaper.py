@@ -90,7 +90,7 @@ def unhook(token: str, table: str) -> bool:
 
 def remove_containers(token: str) -> bool:
     """Remove the containers and networks of ``token``, in a process that has the Docker library; returns success."""
-    argv = [sys.executable, "-P", "-m", "fencepost.clusters.docker_removal", token]
+    argv = [sys.executable, "-P", "-m", "fencepost.clusters.docker.removal", token]
     try:
         return subprocess.run(argv, capture_output=True, timeout=REMOVAL_S, check=False).returncode == 0
     except (OSError, subprocess.SubprocessError):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fencepost.clusters.backends import Backend
 from fencepost.console.terminal import out, show_plan, show_verdict
 from fencepost.model import Validity, Verdict
-from fencepost.reports.words import shown
+from fencepost.reports.formatting import shown
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
 
@@ -26,7 +26,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Where:
+class RunOptions:
     """Where runs are performed and judged.
 
     Attributes:
@@ -48,9 +48,9 @@ class Where:
 
         preflight.check(cases, self.cluster, self.runs, lambda note: out.print(note, markup=False))
 
-    def once(self) -> Where:
+    def once(self) -> RunOptions:
         """The same for one run, with new names in an attached cluster."""
-        return replace(self, cluster=self.cluster.anew())
+        return replace(self, cluster=self.cluster.for_another_run())
 
     def judge(self) -> AbstractContextManager[Spark | None]:
         """Start the judge's Spark: its start overlaps with the first cluster's, and it is idle during chaos."""
@@ -60,7 +60,7 @@ class Where:
 
 
 def perform(
-    scenario: Scenario, plan: Plan, where: Where, spark: Spark | None, observe: Observer | None = None
+    scenario: Scenario, plan: Plan, where: RunOptions, spark: Spark | None, observe: Observer | None = None
 ) -> tuple[Path, Verdict | None]:
     """Perform one run; returns its folder, and its verdict if there is a Spark."""
     from fencepost import runner
@@ -70,7 +70,7 @@ def perform(
     return folder, None if spark is None else judge(folder, spark)
 
 
-def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> Verdict | None:
+def _show(scenario: Scenario, plan: Plan, where: RunOptions, spark: Spark | None) -> Verdict | None:
     """Perform one run and show everything from its plan to its verdict."""
     from fencepost.console import progress_display
 
@@ -90,7 +90,7 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
     return verdict
 
 
-def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
+def run_batch(cases: Iterable[tuple[Scenario, Plan]], where: RunOptions) -> Validity | None:
     """Perform all ``cases``, one after the other; returns the worst of their verdicts, or None without a judge.
 
     Call ``where.ready`` with the cases first, so that errors are reported before Spark starts.

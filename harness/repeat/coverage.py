@@ -14,9 +14,9 @@ from typing import Any
 from fencepost.console.terminal import out
 from fencepost.errors import RunFolderError, ScenarioError
 from fencepost.history.run_folder import RunFolder
-from fencepost.repeat.batch import Where
+from fencepost.repeat.batch import RunOptions
 from fencepost.repeat.replay import EVENTS, fired
-from fencepost.reports.words import shown
+from fencepost.reports.formatting import shown
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
 from fencepost.schedule.swarm import Swarm
@@ -24,19 +24,21 @@ from fencepost.schedule.swarm import Swarm
 Cell = tuple[str, str]  # a fault and a state, by their names
 
 
-def cases(scenario: Scenario, seeds: Sequence[int], where: Where) -> Iterator[tuple[Scenario, Plan]]:
+def cases(scenario: Scenario, seeds: Sequence[int], where: RunOptions) -> Iterator[tuple[Scenario, Plan]]:
     """A run for each seed, steered to what no earlier run covered; prints the goal.
 
     Raises:
         ScenarioError: there is no swarm to steer.
     """
     for seed in seeds:
-        steered = steer(scenario, met(where.runs, scenario.group.protocol), where.cluster.abilities)
-        _say(steered, where.runs)
+        steered = aim_at_uncovered(
+            scenario, covered_cells(where.runs, scenario.group.protocol), where.cluster.abilities
+        )
+        _announce(steered, where.runs)
         yield steered, steered.plan(seed)
 
 
-def met(runs: Path, protocol: str) -> set[Cell]:
+def covered_cells(runs: Path, protocol: str) -> set[Cell]:
     """The cells that the runs in a folder covered, with this protocol of the group; damaged runs are skipped."""
     found: set[Cell] = set()
     for events in runs.glob(f"*/{EVENTS}"):
@@ -54,7 +56,7 @@ def met(runs: Path, protocol: str) -> set[Cell]:
     return found
 
 
-def steer(scenario: Scenario, done: Collection[Cell], abilities: Collection[str]) -> Scenario:
+def aim_at_uncovered(scenario: Scenario, done: Collection[Cell], abilities: Collection[str]) -> Scenario:
     """The same scenario, but its swarms aim at the cells that are not ``done`` and possible on such a back-end.
 
     Raises:
@@ -63,7 +65,7 @@ def steer(scenario: Scenario, done: Collection[Cell], abilities: Collection[str]
 
     def aimed(entry: Any) -> Any:
         if isinstance(entry, Swarm):
-            every = entry.pairs(scenario.inventory(), abilities)
+            every = entry.reachable_cells(scenario.inventory(), abilities)
             left = {fault: tuple(s for s in states if (fault, s) not in done) for fault, states in every.items()}
             return replace(entry, towards={fault: states for fault, states in left.items() if states})
         parts = getattr(entry, "parts", ())
@@ -83,7 +85,7 @@ def _swarms(entries: Sequence[Any]) -> Iterator[Swarm]:
             yield from _swarms(getattr(entry, "parts", ()))
 
 
-def _say(scenario: Scenario, runs: Path) -> None:
+def _announce(scenario: Scenario, runs: Path) -> None:
     towards = {fault: states for swarm in _swarms(scenario.schedule) for fault, states in swarm.towards.items()}
     cells = sum(map(len, towards.values()))
     out.print(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fencepost.errors import ScenarioError
 from fencepost.history.run_folder import listed, opened, strangers
 from fencepost.model import Verdict
-from fencepost.reports.words import shown
+from fencepost.reports.formatting import shown
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import plan_from_json
 
@@ -43,7 +43,7 @@ class Fact(NamedTuple):
     detail: Mapping[str, Any]
 
 
-class Commits(NamedTuple):
+class CommitColumns(NamedTuple):
     """The commits as columns, one entry per partition of each commit; ``code`` is the index in ``names``."""
 
     names: list[str]
@@ -64,7 +64,7 @@ class Folder:
     plan: Mapping[str, Any] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)  # log end offset; -1: the log was not read
     facts: list[Fact] = field(default_factory=list)
-    commits: Commits | None = None
+    commits: CommitColumns | None = None
     stalls: list[Mapping[str, Any]] = field(default_factory=list)
     origin_ns: int = 0
 
@@ -217,11 +217,11 @@ def _facts(events: pa.Table, missing: list[str]) -> list[Fact]:
     ]
 
 
-def _commits(events: pa.Table) -> Commits:
+def _commits(events: pa.Table) -> CommitColumns:
     rows = events.filter(pc.and_kleene(pc.equal(events["kind"], "commit"), pc.is_valid(events["topic"])))
     names = pc.binary_join_element_wise(rows["topic"], pc.cast(rows["partition"], pa.string()), "-")
     encoded = names.combine_chunks().dictionary_encode()
-    return Commits(
+    return CommitColumns(
         names=encoded.dictionary.to_pylist(),
         code=encoded.indices.to_numpy(zero_copy_only=False),
         begin_ns=rows["begin_ns"].to_numpy(),

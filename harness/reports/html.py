@@ -19,14 +19,14 @@ from markupsafe import Markup
 from fencepost.history.atomic import replacing
 from fencepost.model import Severity
 from fencepost.reports import folder as folders
-from fencepost.reports import headline, view, words
-from fencepost.reports.advice import advise
-from fencepost.reports.drawing import draw
+from fencepost.reports import formatting, verdict_summary, view
+from fencepost.reports.coverage import grid
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.glossary import GLOSSARY, meaning
-from fencepost.reports.grid import grid
-from fencepost.reports.palette import Palette
-from fencepost.reports.story import tell
+from fencepost.reports.lint import advise
+from fencepost.reports.run_timeline import build
+from fencepost.reports.timeline.drawing import draw
+from fencepost.reports.timeline.palette import Palette
 
 
 def render(run: Path) -> Path:
@@ -45,12 +45,12 @@ def render(run: Path) -> Path:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=words.number,
-        plain=words.plain,
-        span=words.span,
-        plural=words.plural,
+        number=formatting.number,
+        plain=formatting.plain,
+        span=formatting.span,
+        plural=formatting.plural,
         meaning=meaning,
-        short=words.shortened,
+        short=formatting.shortened,
         quote=shlex.quote,
     )
     text = environment.get_template("report.html.j2").render(_context(folders.read(run), environment))
@@ -61,31 +61,31 @@ def render(run: Path) -> Path:
 
 
 def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
-    story = tell(folder)
+    story = build(folder)
     palette = Palette(story.incarnations)
     drawing = draw(folder, story, palette)
     scale = drawing.scale if drawing else None
     found = {s.value: view.finding_views(folder, s, palette, scale) for s in Severity}
     kinds = {f.finding.kind for views in found.values() for f in views}
     context = {
-        "validity": headline.validity(folder).value,
-        "about": headline.about(folder),
-        "why": headline.why(folder, story.faults),
-        "worst": headline.worst(folder.verdict),
+        "validity": verdict_summary.validity(folder).value,
+        "about": verdict_summary.about(folder),
+        "why": verdict_summary.why(folder, story.faults),
+        "worst": verdict_summary.worst(folder.verdict),
         "key_numbers": view.key_numbers(folder, story),
         "checks": view.checks(folder),
-        "fault_count": headline.count_faults(story.faults),
+        "fault_count": verdict_summary.count_faults(story.faults),
         "grid": grid(story.faults, str(mapping(folder.asked.get("group")).get("protocol"))),
         "findings": found,
         "owned": view.owned(folder, story, palette),
         "legend": view.legend(palette),
         "judged": view.judged(folder),
-        "unjudged": [(why, ", ".join(kinds)) for why, kinds in headline.unjudged(folder.verdict)],
+        "unjudged": [(why, ", ".join(kinds)) for why, kinds in verdict_summary.unjudged(folder.verdict)],
         "environment": view.environment(folder),
         "advice": advise(folder),
         "kinds": sorted(kinds, key=str),
         "other_kinds": [kind for kind in GLOSSARY if kind not in kinds],
-        "at": lambda ns: words.moment(ns, folder.origin_ns),
+        "at": lambda ns: formatting.moment(ns, folder.origin_ns),
     }
     # Read last: drawing may add to ``folder.missing``.
     return {**context, "folder": folder, "story": story, "drawing": drawing, **_assets(environment)}

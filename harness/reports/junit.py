@@ -10,11 +10,11 @@ from xml.etree import ElementTree as ET
 from fencepost.history.atomic import replacing
 from fencepost.model import Check, Severity, Validity
 from fencepost.reports import folder as folders
-from fencepost.reports import headline
+from fencepost.reports import verdict_summary
+from fencepost.reports.fault_records import FaultRecord
 from fencepost.reports.folder import Folder
-from fencepost.reports.steps import Fault
-from fencepost.reports.story import duration_ns, tell
-from fencepost.reports.words import number, plural
+from fencepost.reports.formatting import number, plural
+from fencepost.reports.run_timeline import build, duration_ns
 
 # Characters that XML 1.0 cannot contain, not even escaped.
 _UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -30,14 +30,14 @@ def render(run: Path) -> Path:
         OSError: the file cannot be written.
     """
     folder = folders.read(run)
-    story = tell(folder)
+    story = build(folder)
     suite = ET.Element("testsuite", name=_clean(folder.name))
     properties = ET.SubElement(suite, "properties")
     for name, value in (("seed", folder.seed), ("run", folder.place), ("command", folder.command)):
         ET.SubElement(properties, "property", name=name, value=_clean(str(value)))
     if folder.verdict is None:
         case = _case(suite, folder, "verdict")
-        _add(case, "error", headline.why(folder, story.faults), "unknown")
+        _add(case, "error", verdict_summary.why(folder, story.faults), "unknown")
     for check in folder.verdict.checks if folder.verdict else ():
         _check(suite, folder, check)
     _faults(suite, folder, story.faults)
@@ -77,11 +77,11 @@ def _lines(check: Check, severity: Severity) -> str:
     lines = []
     for finding in (f for f in check.findings if f.severity is severity):
         lines.append(f"{severity}: {finding.kind}, {plural(finding.count, 'time')}. {finding.reason}".rstrip())
-        lines += [f"  {headline.sentence(finding.kind, example)}" for example in finding.examples[:3]]
+        lines += [f"  {verdict_summary.sentence(finding.kind, example)}" for example in finding.examples[:3]]
     return "\n".join(lines)
 
 
-def _faults(suite: ET.Element, folder: Folder, faults: Sequence[Fault]) -> None:
+def _faults(suite: ET.Element, folder: Folder, faults: Sequence[FaultRecord]) -> None:
     case = _case(suite, folder, "faults took effect")
     unproven = [f for f in faults if not f.took_effect and not f.skipped]
     if unproven:
@@ -90,7 +90,7 @@ def _faults(suite: ET.Element, folder: Folder, faults: Sequence[Fault]) -> None:
     _add(case, "system-out", "", text="\n".join(_fault(f) for f in faults) or "the plan has no faults")
 
 
-def _fault(fault: Fault) -> str:
+def _fault(fault: FaultRecord) -> str:
     state = "proven" if fault.took_effect else "not applicable" if fault.skipped else "not proven"
     return f"step {fault.step}, {fault.name}, {state}: {fault.evidence}"
 

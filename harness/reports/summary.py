@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from fencepost.model import Verdict
-from fencepost.reports import headline
-from fencepost.reports.words import visible
+from fencepost.reports import verdict_summary
+from fencepost.reports.formatting import visible
 
 
 def worst(verdict: Verdict) -> list[str]:
     """The worst finding in three lines: kind and count, example, place. Without one: the verdict and its reasons."""
-    found = headline.worst(verdict)
+    found = verdict_summary.worst(verdict)
     if found is None:
         reasons = [f"{check.check}: {check.reason}" for check in verdict.checks if check.validity is verdict.validity]
         lines = [f"{verdict.scenario}: {verdict.validity}", *(reasons or ["no check judged anything"])[:2]]
         return [visible(line) for line in lines]
     example = found.finding.examples[0] if found.finding.examples else {}
     members = ", ".join(example.get("members", ()))
-    place = ", ".join(part for part in (headline.place(example), members and f"by {members}") if part)
+    place = ", ".join(part for part in (verdict_summary.place(example), members and f"by {members}") if part)
     lines = [
         f"{found.finding.kind}: {found.finding.count:,} × against {found.check.promise or found.check.check}",
         found.sentence,

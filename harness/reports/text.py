@@ -11,12 +11,12 @@ from rich.text import Text
 
 from fencepost.model import Severity, Validity
 from fencepost.reports import folder as folders
-from fencepost.reports import headline
-from fencepost.reports.advice import advise
+from fencepost.reports import verdict_summary
+from fencepost.reports.fault_records import FaultRecord
 from fencepost.reports.folder import Folder
-from fencepost.reports.steps import Fault
-from fencepost.reports.story import tell
-from fencepost.reports.words import moment, number, plural, shown, span
+from fencepost.reports.formatting import moment, number, plural, shown, span
+from fencepost.reports.lint import advise
+from fencepost.reports.run_timeline import build
 
 STYLES = {Validity.VALID: "green", Validity.UNKNOWN: "yellow", Validity.INVALID: "red"}
 _ROWS = 40
@@ -25,22 +25,28 @@ _ROWS = 40
 def summary(run: Path) -> RenderableType:
     """The summary of the run in folder ``run`` for a terminal. Strings of the run are text, never markup."""
     folder = folders.read(run)
-    faults = list(tell(folder).faults)
-    validity = headline.validity(folder)
+    faults = list(build(folder).faults)
+    validity = verdict_summary.validity(folder)
     line = Text(f"{validity.upper()}", style=f"bold {STYLES[validity]}")
-    line.append(f"  {folder.name}, seed {folder.seed}", "bold").append(f"\n{headline.why(folder, faults)}", "default")
-    parts: list[RenderableType] = [line, *([Text(about, "dim")] if (about := headline.about(folder)) else []), Text()]
+    line.append(f"  {folder.name}, seed {folder.seed}", "bold").append(
+        f"\n{verdict_summary.why(folder, faults)}", "default"
+    )
+    parts: list[RenderableType] = [
+        line,
+        *([Text(about, "dim")] if (about := verdict_summary.about(folder)) else []),
+        Text(),
+    ]
     if folder.verdict and folder.verdict.checks:
         parts += [_checks(folder), Text()]
     if faults:
         parts += [_faults(folder, faults), Text()]
-    worst = headline.worst(folder.verdict)
+    worst = verdict_summary.worst(folder.verdict)
     if worst:
         broken = worst.check.promise or worst.check.check
         head = Text(worst.finding.kind, style="bold red")
         head.append(f", {plural(worst.finding.count, 'time')}, against {broken}", "default")
         parts += [head, Text(f"  {worst.sentence}"), Text(f"  repeat it: {folder.command}", "dim"), Text()]
-    unjudged = headline.unjudged(folder.verdict)
+    unjudged = verdict_summary.unjudged(folder.verdict)
     parts += [Text(f"not judged, because {why}: {', '.join(kinds)}", "yellow") for why, kinds in unjudged]
     parts += [Text(f"advice for {', '.join(one.to)}: {one.sentence}", "dim") for one in advise(folder)]
     parts += [Text(f"missing: {sentence}", "yellow") for sentence in folder.missing]
@@ -71,7 +77,7 @@ def _checks(folder: Folder) -> Table:
     return table
 
 
-def _faults(folder: Folder, faults: list[Fault]) -> Table:
+def _faults(folder: Folder, faults: list[FaultRecord]) -> Table:
     table = _table("fault", "target", "begun", "proven", "evidence", numbers=("begun",))
     for fault in faults[:_ROWS]:
         begun = moment(fault.begin_ns, folder.origin_ns) if fault.begin_ns else "never"
@@ -81,7 +87,7 @@ def _faults(folder: Folder, faults: list[Fault]) -> Table:
     return table
 
 
-def _proof(fault: Fault) -> Text:
+def _proof(fault: FaultRecord) -> Text:
     if fault.took_effect:
         return Text(f"after {span(fault.proven_ns - fault.begin_ns)}", "green")
     return Text("not applicable", "dim") if fault.skipped else Text("NOT PROVEN", "yellow")

@@ -9,13 +9,13 @@ from typing import Any
 
 from fencepost.history import EventKind
 from fencepost.model import Check, Finding, Severity
-from fencepost.reports import headline
+from fencepost.reports import verdict_summary
 from fencepost.reports.folder import Folder, mapping
-from fencepost.reports.palette import Palette
-from fencepost.reports.scale import Scale
-from fencepost.reports.story import EXAMPLES_MAX, Story, anchor, duration_ns, time_ns
-from fencepost.reports.timeline import member_of
-from fencepost.reports.words import flat, moment, number, plain, plural, span
+from fencepost.reports.formatting import flat, moment, number, plain, plural, span
+from fencepost.reports.run_timeline import EXAMPLES_MAX, RunTimeline, anchor, duration_ns, time_ns
+from fencepost.reports.timeline.intervals import member_of
+from fencepost.reports.timeline.palette import Palette
+from fencepost.reports.timeline.scale import Scale
 
 TABLE_MAX = 400
 # By the rule of the workload ``own_program``. When the program itself considers a record processed is unknown.
@@ -30,8 +30,8 @@ LINES = (
     "what their lines leave out is not judged: without poll_started, stuck-member",
 )
 _ALWAYS = ("faults", "history", "other")
-_TOLD = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
-_TOLD |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse"}
+_REPORTED = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
+_REPORTED |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def finding_views(folder: Folder, severity: Severity, palette: Palette, scale: S
             [_example(folder, finding, e, palette, scale) for e in finding.examples[:EXAMPLES_MAX]],
             max(len(finding.examples) - EXAMPLES_MAX, 0),
         )
-        for index, (check, finding) in enumerate(headline.findings(folder.verdict, severity))
+        for index, (check, finding) in enumerate(verdict_summary.findings(folder.verdict, severity))
     ]
 
 
@@ -76,7 +76,7 @@ def checks(folder: Folder) -> list[Check]:
     return sorted(every, key=lambda check: check.check in _ALWAYS)
 
 
-def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
+def key_numbers(folder: Folder, story: RunTimeline) -> list[tuple[str, str]]:
     """The strip under the verdict."""
     group = mapping(folder.asked.get("group"))
     measures = folder.verdict.measures if folder.verdict else {}
@@ -87,7 +87,7 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
         if "records_committed" in measures
         else ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
         ("records judged", facts.get("delivery", max(facts.values(), default=None))),
-        ("faults proven", str(headline.count_faults(story.faults))),
+        ("faults proven", str(verdict_summary.count_faults(story.faults))),
         ("members", _members(group, story)),
         ("rebalances", len(story.rebalances) or None),
         ("protocol", group.get("protocol")),
@@ -97,7 +97,7 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
     return [(name, "unknown" if value is None else plain(value, grouped=True)) for name, value in pairs]
 
 
-def _members(group: Mapping[str, Any], story: Story) -> Any:
+def _members(group: Mapping[str, Any], story: RunTimeline) -> Any:
     """The number of members; if they differ, the number for each client."""
     asked = group.get("members", len({life.member for life in story.lives}) or None)
     if not isinstance(asked, list):
@@ -158,7 +158,7 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
-def owned(folder: Folder, story: Story, palette: Palette) -> list[tuple[str, str, str, str, str, str]]:
+def owned(folder: Folder, story: RunTimeline, palette: Palette) -> list[tuple[str, str, str, str, str, str]]:
     """The timeline as a table: partition, owner, its style, from, to, how it ended."""
     places = {name: place for place, name in enumerate(folder.partitions)}
     ordered = sorted(story.intervals, key=lambda i: (places.get(i.partition, len(places)), i.partition, i.begin_ns))
@@ -176,7 +176,7 @@ def _example(
     folder: Folder, finding: Finding, example: Mapping[str, Any], palette: Palette, scale: Scale | None
 ) -> ExampleView:
     facts: list[tuple[str, str]] = []
-    where = headline.place({k: v for k, v in example.items() if k in ("topic", "partition")})
+    where = verdict_summary.place({k: v for k, v in example.items() if k in ("topic", "partition")})
     facts += [("partition", where)] if where else []
     first, last = example.get("offset", example.get("first_offset")), example.get("last_offset")
     if isinstance(first, int) and first >= 0:
@@ -193,12 +193,12 @@ def _example(
     if from_ns:
         later = f" – {moment(to_ns, folder.origin_ns)} ({span(to_ns - from_ns)})" if to_ns > from_ns else ""
         facts.append(("time", moment(from_ns, folder.origin_ns) + later))
-    facts += [(str(k), plain(v)) for k, v in example.items() if k not in _TOLD and v not in (None, "", [])]
+    facts += [(str(k), plain(v)) for k, v in example.items() if k not in _REPORTED and v not in (None, "", [])]
     members = example.get("members")
     stored = example.get("witnesses")
     proof: Sequence[Any] = stored if isinstance(stored, (list, tuple)) else [stored] if stored else []
     return ExampleView(
-        headline.sentence(finding.kind, example),
+        verdict_summary.sentence(finding.kind, example),
         facts,
         [(str(m), palette.style(str(m))) for m in (members if isinstance(members, (list, tuple)) else [])],
         [_witness(w) for w in proof],

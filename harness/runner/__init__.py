@@ -1,7 +1,7 @@
 """Performs one run: from a scenario and a plan to a sealed run folder.
 
 Phases: provision, warm-up, chaos, heal, drain, audit, seal. Each has a time limit and is recorded as an event. One
-``Owner`` owns everything that the run starts and stops it however the run ends. Nothing is judged here. Once the
+``ProcessOwner`` owns everything that the run starts and stops it however the run ends. Nothing is judged here. Once the
 cluster serves, an error ends the phase in which it happens, not the run: the history of such a run is judged, too.
 """
 
@@ -16,31 +16,31 @@ from pathlib import Path
 
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
-from fencepost.clusters.capabilities import network, on_network
+from fencepost.clusters.capabilities import network, with_packet_faults
 from fencepost.errors import FencepostError, WaitTimeout
-from fencepost.evidence import audit, broker_settings, effects, host, outputs, recorded
+from fencepost.evidence import audit, broker_logs, broker_settings, effects, host_monitor, output_topics
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
 from fencepost.group import postgres_schema, retry_service
 from fencepost.group import running_group as groups
-from fencepost.group.coordinator_view import Outside
+from fencepost.group.coordinator_view import CoordinatorView
 from fencepost.history import HARNESS, LACKING, SETTINGS
 from fencepost.history.run_folder import RunFolder
 from fencepost.interfaces import Cluster
-from fencepost.processes.concurrency import turn
-from fencepost.processes.owner import Owner
+from fencepost.processes.concurrency import run_permit
+from fencepost.processes.owner import ProcessOwner
 from fencepost.runner import preflight
 from fencepost.runner.drain import drain
-from fencepost.runner.fault_context import World
+from fencepost.runner.fault_context import LiveFaultContext
 from fencepost.runner.injector import Injector
-from fencepost.runner.phases import Observer, Phases, Progress
+from fencepost.runner.phases import Observer, Phases, RunProgress
 from fencepost.runner.versions import versions
-from fencepost.scenario.run_topics import Topics
+from fencepost.scenario.run_topics import RunTopics
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, plan_to_json
 from fencepost_member.events import EventLog
 
-__all__ = ["Observer", "Progress", "run"]
+__all__ = ["Observer", "RunProgress", "run"]
 
 WARM_UP_S = 60.0
 WARM_UP_HINT = "Look at the members' logs. Check that the settings of the group and its topics let members join"
@@ -72,16 +72,16 @@ def run(
     backend = backend or local()
     tell = _to(observe) if observe else logging.getLogger(__name__).warning
     preflight.check([(scenario, plan)], backend, runs, tell)
-    plan = on_network(plan, scenario.network, backend.abilities)
-    with turn(f"{scenario.name}, seed {plan.seed}", tell=tell):
+    plan = with_packet_faults(plan, scenario.network, backend.abilities)
+    with run_permit(f"{scenario.name}, seed {plan.seed}", report=tell):
         folder = _make_folder(scenario, plan, runs, backend)
-        with Owner.open() as owner:
+        with ProcessOwner.open() as owner:
             _Run(scenario, plan, folder, owner, observe or (lambda progress: None), backend).perform()
     return folder.path
 
 
 def _to(observe: Observer) -> Callable[[str], None]:
-    return lambda note: observe(Progress("turn", 0.0, note=note))
+    return lambda note: observe(RunProgress("turn", 0.0, note=note))
 
 
 def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -> RunFolder:
@@ -108,13 +108,19 @@ class _Run:
     """The phases of one run, in order. Everything it starts belongs to ``owner``."""
 
     def __init__(
-        self, scenario: Scenario, plan: Plan, folder: RunFolder, owner: Owner, observe: Observer, backend: Backend
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        folder: RunFolder,
+        owner: ProcessOwner,
+        observe: Observer,
+        backend: Backend,
     ) -> None:
         self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
         self._events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
         self._phases, self._pairs = Phases(self._events, observe), [clock_pair()]
         self._names = scenario.names(plan.seed, backend.prefix)
-        self._topics = Topics(scenario, self._names)
+        self._topics = RunTopics(scenario, self._names)
 
     def perform(self) -> None:
         """Perform all phases. If one fails, faults in effect are undone and the history so far is sealed."""
@@ -126,10 +132,10 @@ class _Run:
 
     def _all_phases(self, stack: ExitStack) -> None:
         with self._phases.phase("provision"):
-            witness = host.start(self._owner, self._folder.history)
+            witness = host_monitor.start(self._owner, self._folder.history)
             stack.callback(witness.stop)
             stack.enter_context(postgres_schema.of(self._scenario.workload, self._folder.history))
-            cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.say)
+            cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.show)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
             self._topics.create(cluster.admin)
@@ -139,17 +145,17 @@ class _Run:
             )
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
-        with self._phases.told():
+        with self._phases.report_errors():
             self._under_chaos(group, cluster)
         group.kill()
-        with self._phases.told(), self._phases.phase("audit"):
+        with self._phases.report_errors(), self._phases.phase("audit"):
             self._audit(cluster)
-        with self._phases.told(), self._phases.phase("seal"):
+        with self._phases.report_errors(), self._phases.phase("seal"):
             witness.stop()
 
-    def _under_chaos(self, group: groups.Group, cluster: Cluster) -> None:
+    def _under_chaos(self, group: groups.RunningGroup, cluster: Cluster) -> None:
         """The phases in which the group runs."""
-        world = World(cluster, group, self._topics.by_name, self._names)
+        world = LiveFaultContext(cluster, group, self._topics.by_name, self._names)
         injector = Injector(self._plan, world, self._events, world.disturbed, world.signs)
         self._phases.states = injector.states
         with self._phases.phase("warm-up"):
@@ -163,9 +169,9 @@ class _Run:
         with self._phases.phase("drain"):
             self._drain(group, cluster)
 
-    def _make_group(self, cluster: Cluster) -> groups.Group:
+    def _make_group(self, cluster: Cluster) -> groups.RunningGroup:
         """The members and producers, not started yet."""
-        home = groups.Home(self._owner, self._events, self._folder.history, self._folder.logs)
+        home = groups.RunPaths(self._owner, self._events, self._folder.history, self._folder.logs)
         return groups.make(
             home,
             cluster,
@@ -176,7 +182,7 @@ class _Run:
             seed=self._plan.seed,
         )
 
-    def _until_warm(self, group: groups.Group, cluster: Cluster) -> bool:
+    def _until_warm(self, group: groups.RunningGroup, cluster: Cluster) -> bool:
         """Wait until each partition has one owner, each consumer that can have a partition has one, and records are
         processed; return whether the group works.
 
@@ -202,32 +208,32 @@ class _Run:
         try:
             self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, hint)
         except WaitTimeout:
-            seen = Outside(cluster.admin, self._names.group)
+            seen = CoordinatorView(cluster.admin, self._names.group)
             if group.outside or group.progress().delivered:
                 raise
             with suppress(FencepostError):  # without an answer no shares are known
-                seen.ask()
+                seen.refresh()
             here = whole(seen.shares) or (group.polled_by_forks and seen.members >= group.consumers)
             if not here or not (seen.committed or group.polls_in_vain):
                 raise
-            self._phases.say(f"nothing was delivered within {WARM_UP_S:g} s: {seen}")
+            self._phases.show(f"nothing was delivered within {WARM_UP_S:g} s: {seen}")
             return seen.committed > 0
         group.must_consume()
         return True
 
-    def _chaos(self, group: groups.Group, injector: Injector) -> None:
+    def _chaos(self, group: groups.RunningGroup, injector: Injector) -> None:
         """Continue until all steps are healed and ``min_records`` are processed, at most ``chaos_s``."""
 
         def over() -> bool:
             injector.do_what_is_due()
             if injector.finished and group.outside:
-                group.outside.ask()
+                group.outside.refresh()
             return injector.finished and group.progress().processed >= self._scenario.min_records
 
         injector.begin()
-        self._phases.came(over, self._scenario.chaos_s, "all steps to be healed")
+        self._phases.wait_or_give_up(over, self._scenario.chaos_s, "all steps to be healed")
 
-    def _drain(self, group: groups.Group, cluster: Cluster) -> None:
+    def _drain(self, group: groups.RunningGroup, cluster: Cluster) -> None:
         """See ``drain``."""
         drain(self._scenario, group, cluster, self._topics, self._names.group, self._phases, self._effects)
 
@@ -236,14 +242,14 @@ class _Run:
         self._topics.number_what_was_added(cluster.admin)
         numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
         effects.of_store(history, self._events)
-        outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
+        output_topics.collect(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         coordinator = cluster.admin.coordinator(self._names.group)
         self._folder.write_json(SETTINGS, broker_settings.read(cluster.admin, self._topics.by_name, coordinator))
         with ThreadPoolExecutor(max_workers=1) as executor:
             committed = cluster.admin.committed(self._names.group)
             reading = executor.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
-            if missing := recorded.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
+            if missing := broker_logs.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
                 self._folder.write_json(LACKING, {"parts": missing})
-            self._effects.tell(history, entries := reading.result(), self._events)
+            self._effects.collect(history, entries := reading.result(), self._events)
             self._folder.write_json("history/partitions.json", {"partitions": entries})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from fencepost.evidence.committed import visible_ends
+from fencepost.evidence.committed_reader import visible_ends
 from fencepost.evidence.program_effects import ProgramEffects
-from fencepost.group.running_group import Group
+from fencepost.group.running_group import RunningGroup
 from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 from fencepost.runner.phases import Phases
-from fencepost.scenario.run_topics import Topics
+from fencepost.scenario.run_topics import RunTopics
 from fencepost.scenario.scenario import Scenario
 
 STOP_S = 30.0
@@ -18,9 +18,9 @@ STOP_S = 30.0
 
 def drain(
     scenario: Scenario,
-    group: Group,
+    group: RunningGroup,
     cluster: Cluster,
-    topics: Topics,
+    topics: RunTopics,
     name: str,
     phases: Phases,
     effects: ProgramEffects,
@@ -42,14 +42,14 @@ def drain(
         if not ends or topics.requeued:  # re-queued records move the ends
             found = {topic: cluster.admin.end_offsets(topic) for topic in topics.by_name}
             logs = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
-            recreated = topics.remade(cluster.admin)
+            recreated = topics.recreated(cluster.admin)
             most.update((tp, end) for tp, end in logs.items() if tp.topic in recreated)
             transactions = scenario.workload.producer_config().get("transaction_records")
             ends.update(visible_ends(cluster, logs) if transactions or topics.requeued else logs)
         return all(end <= committed.get(tp, 0) <= most.get(tp, sys.maxsize) for tp, end in ends.items())
 
-    phases.came(caught_up, scenario.drain_s, "the group to commit everything that was written")
+    phases.wait_or_give_up(caught_up, scenario.drain_s, "the group to commit everything that was written")
     written = group.progress().acknowledged
-    if not phases.came(lambda: effects.there(written), scenario.drain_s, "an effect of every record"):
-        phases.say(f"waited {scenario.drain_s:g} s for an effect of every record: {effects.state}")
+    if not phases.wait_or_give_up(lambda: effects.there(written), scenario.drain_s, "an effect of every record"):
+        phases.show(f"waited {scenario.drain_s:g} s for an effect of every record: {effects.state}")
     group.stop_members(STOP_S)

@@ -19,14 +19,14 @@ from typing import Any, Literal, NamedTuple
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FencepostError
 from fencepost.history import EventKind
-from fencepost.interfaces import Acts, Evidence, HasImpact, Injection, Target, World
-from fencepost.interfaces.signs import Occurrence, Signs
+from fencepost.interfaces import DeclaresAction, Evidence, FaultContext, HasImpact, Injection, Target
+from fencepost.interfaces.group_snapshot import GroupSnapshot, StateMatch
 from fencepost.model import Outcome, serialization
-from fencepost.runner.state_watcher import Wait, Watch
-from fencepost.runner.target_resolution import aim
+from fencepost.runner.state_watcher import PendingTrigger, StateWatcher
+from fencepost.runner.target_resolution import resolve_target
 from fencepost.schedule.plan import Plan, Step
 from fencepost.schedule.protocol_states import lasting, met
-from fencepost.witnesses.witness import meanwhile
+from fencepost.witnesses.base import run_between_looks
 from fencepost_member.events import EventLog
 
 _LOG = logging.getLogger(__name__)
@@ -69,11 +69,11 @@ class Injector:
     """
 
     def __init__(
-        self, plan: Plan, world: World, events: EventLog, disturbed: set[int], signs: Callable[[], Signs]
+        self, plan: Plan, world: FaultContext, events: EventLog, disturbed: set[int], signs: Callable[[], GroupSnapshot]
     ) -> None:
         """Nothing happens before ``begin``."""
         self._world, self._events, self._disturbed = world, events, disturbed
-        self._watch = Watch(signs)
+        self._watch = StateWatcher(signs)
         self.states = [StepState(step) for step in plan.steps]
         self._began_ns = 0
         self._in_effect: list[_InEffect] = []
@@ -100,7 +100,7 @@ class Injector:
         fires late. Healing by time is not delayed: it also happens while another step waits for its proof, which may
         never arrive.
         """
-        with meanwhile(partial(self._perform, only_heal=True)):
+        with run_between_looks(partial(self._perform, only_heal=True)):
             self._perform()
             self._watch.look(LOOK_FOR_S)
 
@@ -144,11 +144,11 @@ class Injector:
             )
             fire, skip = partial(self._fire, step, None), partial(self._skip, step, reason)
             until_ns = since_ns + int(step.within_s * NS)
-            self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
+            self._watch.waits.append(PendingTrigger(step.when, since_ns, fire, (), until_ns, missed=skip))
 
-    def _fire(self, step: Step, until_s: float | None = None, occurrence: Occurrence | None = None) -> None:
+    def _fire(self, step: Step, until_s: float | None = None, occurrence: StateMatch | None = None) -> None:
         """Inject and prove one step. A step without a target is tried again until ``until_s`` and then skipped."""
-        aimed = aim(step, self._world, occurrence)
+        aimed = resolve_target(step, self._world, occurrence)
         if isinstance(aimed, str):
             self._skip(step, aimed) if occurrence else self._again_or_never(step, until_s, aimed)
             return
@@ -159,10 +159,10 @@ class Injector:
         try:
             injection = step.fault.inject(self._world, target)
         except Exception as error:  # a defect of one fault fails its step only
-            evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
+            evidence = Evidence(False, now_ns(), f"could not be injected: {_error_text(error)}")
         else:
-            if isinstance(injection, Acts) and injection.acts:
-                what = {"what": serialization.name_of(step.fault)} | ({"renews": True} if injection.renews else {})
+            if isinstance(injection, DeclaresAction) and injection.acts:
+                what = {"what": serialization.name_of(step.fault)} | ({"renews": True} if injection.recreates else {})
                 times = {"begin_ns": since_ns, "end_ns": now_ns()}
                 self._events.note(EventKind.ACT, **times, partitions=injection.acts, detail=what)
             detail |= self._states(step, occurrence)
@@ -181,11 +181,13 @@ class Injector:
             heal = partial(self._heal, entry)
             if step.until:
                 until_ns = now_ns() + int(step.heal_after_s * NS)
-                self._watch.waits.append(Wait(step.until, since_ns, heal, target.members, until_ns, missed=heal))
+                self._watch.waits.append(
+                    PendingTrigger(step.until, since_ns, heal, target.members, until_ns, missed=heal)
+                )
             else:
                 self._agenda.append(_Due(self.elapsed_s + step.heal_after_s, heal, heals=True))
 
-    def _states(self, step: Step, occurrence: Occurrence | None) -> dict[str, Any]:
+    def _states(self, step: Step, occurrence: StateMatch | None) -> dict[str, Any]:
         """The protocol states of members and coordinator just after the injection: the states that the fault met."""
         signs = self._watch.now()
         states = {"injected_ns": now_ns(), "states": lasting(signs)}
@@ -204,7 +206,7 @@ class Injector:
         self._mark(step, state="not-applicable", evidence=reason)
         self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
 
-    def _heal(self, entry: _InEffect, occurrence: Occurrence | None = None) -> None:
+    def _heal(self, entry: _InEffect, occurrence: StateMatch | None = None) -> None:
         """Undo one fault. ``occurrence`` is the state that ends it; None: its time is over. A failure is recorded and
         does not prevent other faults from being undone."""
         self._in_effect.remove(entry)
@@ -216,7 +218,7 @@ class Injector:
             entry.injection.undo()
             evidence = entry.injection.healed()
         except Exception as error:  # a defect of one fault must not prevent the others from being undone
-            evidence = Evidence(False, now_ns(), f"could not be undone: {_told(error)}")
+            evidence = Evidence(False, now_ns(), f"could not be undone: {_error_text(error)}")
             _LOG.warning("step %d %s", entry.step.step, evidence.what)
         self._let_go(entry.target)
         self._record(event, entry.detail, evidence)
@@ -240,10 +242,10 @@ def _proof(injection: Injection) -> Evidence:
     try:
         return injection.proven()
     except Exception as error:  # a witness should not raise; the step stays in effect and must be healed
-        return Evidence(False, now_ns(), f"could not be proven: {_told(error)}")
+        return Evidence(False, now_ns(), f"could not be proven: {_error_text(error)}")
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """The error as a sentence, with its type if it is not a ``FencepostError``."""
     if isinstance(error, FencepostError):
         return str(error)

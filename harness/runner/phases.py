@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError, FencepostError, WaitTimeout
-from fencepost.group.running_group import Group
+from fencepost.group.running_group import RunningGroup
 from fencepost.history import EventKind
 from fencepost.model import Outcome, serialization
 from fencepost.runner.injector import StepState
@@ -16,7 +16,7 @@ from fencepost_member.events import EventLog
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The run at one moment, for a display. Counts are records.
 
     ``members`` has (name, alive, number of owned partitions; -1: the member does not report it). ``faults`` has (step,
@@ -34,7 +34,7 @@ class Progress:
     note: str = ""
 
 
-Observer = Callable[[Progress], None]
+Observer = Callable[[RunProgress], None]
 
 
 class Phases:
@@ -47,7 +47,7 @@ class Phases:
 
     def __init__(self, events: EventLog, observe: Observer) -> None:
         """The run begins now; ``observe`` is called whenever something may have changed."""
-        self.group: Group | None = None
+        self.group: RunningGroup | None = None
         self.states: Sequence[StepState] = ()
         self._events, self._observe = events, observe
         self._began_ns, self._name = now_ns(), ""
@@ -67,12 +67,12 @@ class Phases:
         self._events.end(event)
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def report_errors(self) -> Iterator[None]:
         """Show a ``FencepostError`` and continue after the block: the event of the failed phase records it."""
         try:
             yield
         except FencepostError as error:
-            self.say(f"the phase {self._name} failed: {error}")
+            self.show(f"the phase {self._name} failed: {error}")
 
     def wait(
         self,
@@ -91,7 +91,7 @@ class Phases:
         forgive = (WaitTimeout, ClusterError)
         eventually(watched, within_s, describe, state=state, hint=hint, every_s=0.1, forgive=forgive)
 
-    def came(self, probe: Callable[[], bool], within_s: float, describe: str) -> bool:
+    def wait_or_give_up(self, probe: Callable[[], bool], within_s: float, describe: str) -> bool:
         """Like ``wait``, but return whether the condition became true in time.
 
         Raises:
@@ -105,7 +105,7 @@ class Phases:
             return False
         return True
 
-    def say(self, note: str) -> None:
+    def show(self, note: str) -> None:
         """Show a sentence."""
         self._observe(self._progress(note))
 
@@ -115,12 +115,12 @@ class Phases:
             self.group.refresh()
         self._observe(self._progress(""))
 
-    def _progress(self, note: str) -> Progress:
+    def _progress(self, note: str) -> RunProgress:
         elapsed_s = (now_ns() - self._began_ns) / NS
         if self.group is None:
-            return Progress(self._name, elapsed_s, note=note)
+            return RunProgress(self._name, elapsed_s, note=note)
         records, silent = self.group.progress(), self.group.outside is not None
-        return Progress(
+        return RunProgress(
             self._name,
             elapsed_s,
             records.acknowledged,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fencepost.clusters import doctor
 from fencepost.clusters.backends import Backend
-from fencepost.clusters.capabilities import Abilities, on_network
+from fencepost.clusters.capabilities import Abilities, with_packet_faults
 from fencepost.clusters.trials import try_settings
 from fencepost.errors import Complaints, PlanError, ProvisionError, ScenarioError, refuse
 from fencepost.scenario.group import Group
@@ -42,7 +42,7 @@ def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, 
     complaints, name = Complaints(), str(backend)
     groups: list[Group] = []
     for scenario, drawn in cases:
-        plan, group = on_network(drawn, scenario.network, backend.abilities), scenario.group
+        plan, group = with_packet_faults(drawn, scenario.network, backend.abilities), scenario.group
         with complaints.gather(PlanError):
             scenario.checked(plan)
         with complaints.gather(PlanError):

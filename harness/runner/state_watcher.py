@@ -7,40 +7,40 @@ from dataclasses import dataclass
 
 from fencepost.clock import NS, now_ns, ticks
 from fencepost.errors import FencepostError
-from fencepost.interfaces.signs import Occurrence, Signs, State
+from fencepost.interfaces.group_snapshot import GroupSnapshot, ProtocolState, StateMatch
 
 LOOK_EVERY_S = 0.001
 
 
 @dataclass(eq=False)
-class Wait:
+class PendingTrigger:
     """One wait for a state.
 
     Attributes:
-        state, since_ns, among: see ``State.seen``.
+        state, since_ns, among: see ``ProtocolState.seen``.
         until_ns: when the wait ends.
         seen: called when the state is seen.
         missed: called when the wait ends without it.
     """
 
-    state: State
+    state: ProtocolState
     since_ns: int
-    seen: Callable[[Occurrence], None]
+    seen: Callable[[StateMatch], None]
     among: Collection[int]
     until_ns: int
     missed: Callable[[], None]
 
 
-class Watch:
+class StateWatcher:
     """The open waits.
 
     Attributes:
         waits: waits that have not ended.
     """
 
-    def __init__(self, signs: Callable[[], Signs]) -> None:
+    def __init__(self, signs: Callable[[], GroupSnapshot]) -> None:
         """``signs`` returns the state of the group; if it fails, it is called again at the next check."""
-        self.waits: list[Wait] = []
+        self.waits: list[PendingTrigger] = []
         self._signs = signs
 
     def look(self, for_s: float) -> None:
@@ -59,7 +59,7 @@ class Watch:
                     self.waits.remove(wait)
                     wait.missed()
 
-    def now(self) -> Signs | None:
+    def now(self) -> GroupSnapshot | None:
         """The current state of the group; None: it could not be read."""
         try:
             return self._signs()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fencepost.errors import FencepostError
-from fencepost.interfaces import Awaits, Target, World
-from fencepost.interfaces.signs import Occurrence
+from fencepost.interfaces import FaultContext, Gated, Target
+from fencepost.interfaces.group_snapshot import StateMatch
 from fencepost.schedule.plan import Step
 
 
-def aim(step: Step, world: World, occurrence: Occurrence | None) -> tuple[Target, list[str]] | str:
+def resolve_target(step: Step, world: FaultContext, occurrence: StateMatch | None) -> tuple[Target, list[str]] | str:
     """The target of ``step`` and the incarnations that it hits; a sentence if there is no target, or not yet.
 
     A step that waited for a protocol state hits what was seen in that state, without another look at the cluster: the
@@ -19,7 +19,7 @@ def aim(step: Step, world: World, occurrence: Occurrence | None) -> tuple[Target
     try:
         view = world.view()
         target = Target() if step.target is None else step.target.resolve(view, step.pick)
-        awaited = step.fault.awaits(world, target) if target and isinstance(step.fault, Awaits) else ""
+        awaited = step.fault.not_ready_reason(world, target) if target and isinstance(step.fault, Gated) else ""
     except FencepostError as error:
         return f"the state of the cluster could not be read: {error}"
     if target is None or awaited:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-from fencepost.clusters import provision
+from fencepost.clusters.kafka import provision
 from fencepost.model import clients
 
 _LIBRARIES = tuple(name for name, library in clients.KNOWN.items() if library.imported)

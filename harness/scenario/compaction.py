@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fencepost.errors import PlanError, refuse
-from fencepost.model.settings import CLEANED, CLEANUP, DAY_MS, TOMBSTONES, Setting
+from fencepost.model.settings import CLEANED, CLEANUP, DAY_MS, TOMBSTONES, ConfigValue
 from fencepost.schedule.selectors import partition_of
 
 if TYPE_CHECKING:
     from fencepost.model.topic import Topic
     from fencepost.schedule.plan import Step
 
-Settings = Mapping[str, Setting]
+Settings = Mapping[str, ConfigValue]
 BESIDE_S = 120.0  # the longest time that a run needs in addition to chaos and drain: for warm-up and audit
 # Broker settings that make segments of __consumer_offsets so short that they are compacted during a run.
 ROLLING = (

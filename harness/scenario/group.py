@@ -10,7 +10,7 @@ from fencepost.errors import Complaints, ScenarioError
 from fencepost.interfaces.process import Environment
 from fencepost.model import clients, serialization, settings
 from fencepost.model.clients import BLACK_BOX, LINES, VERIFIABLE, Client, MemberSpec
-from fencepost.model.settings import DEFAULT_MS, HEARTBEAT, POLL_INTERVAL, PROTOCOLS, SESSION, Setting
+from fencepost.model.settings import DEFAULT_MS, HEARTBEAT, POLL_INTERVAL, PROTOCOLS, SESSION, ConfigValue
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Group:
             (or several, if it has several consumers). Its settings stay as they are, except addresses, access, names
             and ``config``. ``protocol`` must match its settings. ``client`` is the library that it consumes with,
             without a release, because the program brings its own. With the client ``json-lines`` it may be written in
-            any language, and reports what it does; see ``fencepost_member.lines``. With ``black-box`` it reports
+            any language, and reports what it does; see ``fencepost_member.json_lines``. With ``black-box`` it reports
             nothing, and is judged by what brokers see. The workload is ``OwnProgram``.
         image: the image of the containers in which the command runs, with the back-end ``docker``. It contains the
             command, its working directory and everything else it needs, and a shell, ``/bin/sh``.
@@ -42,7 +42,7 @@ class Group:
     members: int | tuple[MemberSpec, ...] = 3
     client: str = "confluent-kafka"
     protocol: str = "cooperative"
-    config: Mapping[str, Setting] = field(default_factory=dict)
+    config: Mapping[str, ConfigValue] = field(default_factory=dict)
     static: bool = False
     name: str = ""
     spare: int = 0
@@ -51,7 +51,7 @@ class Group:
     image: str = ""
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         complaints = Complaints()
         with complaints.gather(ScenarioError):
             settings.check_python(self.python)
@@ -66,7 +66,7 @@ class Group:
             complaints.found += map(ScenarioError, self._wrong_command())
         complaints.refuse()  # the rest needs a protocol, and members with clients
         clients.check(self.clients, self.protocol, self.statics, set(self.config) - set(settings.DECIDED))
-        assignors = (find(self.clients, self.protocol) for find in (clients.in_common, clients.beside))
+        assignors = (find(self.clients, self.protocol) for find in (clients.common_assignors, clients.extra_assignors))
         settings.check_client(self.config, self.protocol, *assignors)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
@@ -152,12 +152,12 @@ class Group:
     @classmethod
     def from_json(cls, data: Any) -> Group:
         """The inverse of ``to_json``. Raises ScenarioError."""
-        parts = dict(serialization.fit(data, Mapping[str, Any], "the group"))
+        parts = dict(serialization.check_type(data, Mapping[str, Any], "the group"))
         if isinstance(parts.get("members"), list | tuple):
             parts["members"] = [
-                serialization.build(MemberSpec, part, "the group's members") for part in parts["members"]
+                serialization.from_mapping(MemberSpec, part, "the group's members") for part in parts["members"]
             ]
-        group: Group = serialization.build(cls, parts, "the group")
+        group: Group = serialization.from_mapping(cls, parts, "the group")
         return group
 
     def client_config(self) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fencepost.errors import Complaints, PlanError, ScenarioError
-from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
-from fencepost.interfaces.process import Retried
+from fencepost.interfaces import ChecksInventory, ClusterSpec, Promise, Workload, WritesOutput
+from fencepost.interfaces.process import HasRetryService
 from fencepost.model import Inventory, serialization, settings
 from fencepost.model.run_names import RunNames
-from fencepost.model.settings import CLEANUP, MIN_INSYNC, NETWORKS, Setting
+from fencepost.model.settings import CLEANUP, MIN_INSYNC, NETWORKS, ConfigValue
 from fencepost.model.topic import Topic
 from fencepost.scenario import compaction
 from fencepost.scenario.group import Group
@@ -51,7 +51,7 @@ class Scenario:
     schedule: tuple[Entry | Quiet, ...] = ()
     promises: tuple[Promise, ...] = ()
     brokers: int = 3
-    broker_config: Mapping[str, Setting] = field(default_factory=dict)
+    broker_config: Mapping[str, ConfigValue] = field(default_factory=dict)
     kafka: str = ""
     network: str = ""
     chaos_s: float = 120.0
@@ -60,7 +60,7 @@ class Scenario:
     about: str = ""
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         complaints = Complaints()
         complaints.found += map(ScenarioError, self._wrong())
         with complaints.gather(ScenarioError):
@@ -83,7 +83,9 @@ class Scenario:
         if not self.topics:
             yield f"scenario {self.name!r} needs at least one topic"
             return
-        if isinstance(self.workload, Names) and (problem := self.workload.lacking(self.inventory())):
+        if isinstance(self.workload, ChecksInventory) and (
+            problem := self.workload.inventory_problem(self.inventory())
+        ):
             yield f"the workload: {problem}"
         for name in sorted({topic.name for topic in self.topics} & {topic.name for topic in self.outputs()}):
             yield f"the workload: it cannot write to the topic {name!r}, because the group reads it; use another name"
@@ -94,8 +96,8 @@ class Scenario:
         They are never compacted, whatever the cluster's default, because checks look for missing records there."""
         partitions = max(topic.partitions for topic in self.topics)
         replicas = max(topic.replication_factor for topic in self.topics)
-        into = self.workload.into if isinstance(self.workload, Writes) else ""
-        retried = self.workload.retried if isinstance(self.workload, Retried) else ""
+        into = self.workload.into if isinstance(self.workload, WritesOutput) else ""
+        retried = self.workload.retried if isinstance(self.workload, HasRetryService) else ""
         return tuple(Topic(name, partitions, replicas, {CLEANUP: "delete"}) for name in (into, retried) if name)
 
     def inventory(self) -> Inventory:
@@ -183,9 +185,9 @@ class Scenario:
         Raises:
             ScenarioError: lists everything that is wrong.
         """
-        parts, complaints = dict(serialization.fit(data, Mapping[str, Any], "a scenario")), Complaints()
+        parts, complaints = dict(serialization.check_type(data, Mapping[str, Any], "a scenario")), Complaints()
         lists: dict[str, Callable[[Any], Any]] = {
-            "topics": lambda topic: serialization.build(Topic, topic, "a topic"),
+            "topics": lambda topic: serialization.from_mapping(Topic, topic, "a topic"),
             "schedule": entry_from_json,
             "promises": lambda promise: serialization.decode("promise", promise),
         }
@@ -193,12 +195,12 @@ class Scenario:
             serialization.check_options(cls, parts, "the scenario", read={*lists, "group", "workload"})
         for name, read in lists.items():
             with complaints.gather(ScenarioError):
-                items = serialization.fit(parts.get(name, ()), tuple[Any, ...], f"the scenario: {name}")
+                items = serialization.check_type(parts.get(name, ()), tuple[Any, ...], f"the scenario: {name}")
                 parts[name] = complaints.each(read, items, ScenarioError)
         with complaints.gather(ScenarioError):
             parts["group"] = Group.from_json(parts.get("group", {}))
         with complaints.gather(ScenarioError):
             parts["workload"] = serialization.decode("workload", parts.get("workload", "poll_loop"))
         complaints.refuse()
-        scenario: Scenario = serialization.build(cls, parts, "the scenario")
+        scenario: Scenario = serialization.from_mapping(cls, parts, "the scenario")
         return scenario

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from fencepost.errors import PlanError
 from fencepost.model import serialization
+from fencepost.schedule.entries import ScheduledFault, fire_times
 from fencepost.schedule.fault_tolerance import BACK_S
 from fencepost.schedule.plan import Step
-from fencepost.schedule.planning import Entry, Setting
+from fencepost.schedule.planning import Entry, PlanningContext
 from fencepost.schedule.selectors import Brokers, Idle, Member
-from fencepost.schedule.single import At, moments
 
 JOINED_WITHIN_S = 60.0  # a new member waits for a rebalance, which waits until all others have polled
 
@@ -34,14 +34,14 @@ class Sequence:
     pause_s: float = 0.0
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _some(self.parts, "sequence")
         if self.pause_s < 0:
             raise PlanError(f"found a sequence with pause_s={self.pause_s:g}; use 0 or more")
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """See ``Entry``."""
-        (free_s,) = moments(rng, self.at_s)
+        (free_s,) = fire_times(rng, self.at_s)
         for part in self.parts:
             steps = [*_later(part.draw(rng, setting), free_s)]
             yield from steps
@@ -56,12 +56,12 @@ class Together:
     at_s: float = 0.0
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _some(self.parts, "together")
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """See ``Entry``."""
-        (at_s,) = moments(rng, self.at_s)
+        (at_s,) = fire_times(rng, self.at_s)
         for part in self.parts:
             yield from _later(part.draw(rng, setting), at_s)
 
@@ -71,7 +71,7 @@ class Mix:
     """One of the parts at each of several times. Created by ``mix``.
 
     Attributes:
-        at_s, every_s, until_s: the times of the turns, as for a repeated ``At``.
+        at_s, every_s, until_s: the times of the turns, as for a repeated ``ScheduledFault``.
         weights: of the parts, in their order; empty: all have the same weight.
     """
 
@@ -82,15 +82,15 @@ class Mix:
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _some(self.parts, "mix")
         if self.weights and (len(self.weights) != len(self.parts) or min(self.weights) < 0 or not any(self.weights)):
             expected = f"{len(self.parts)} weights of 0 or more, not all 0"
             raise PlanError(f"found a mix of {len(self.parts)} parts with the weights {self.weights}; use {expected}")
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """See ``Entry``."""
-        for at_s in moments(rng, self.at_s, self.every_s, self.until_s):
+        for at_s in fire_times(rng, self.at_s, self.every_s, self.until_s):
             (part,) = rng.choices(self.parts, self.weights or None)
             yield from _later(part.draw(rng, setting), at_s)
 
@@ -112,20 +112,20 @@ class RollingDeploy:
     down_s: float = 1.0
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _lasting("deploy", self.pause_s, self.down_s)
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """See ``Entry``."""
         parts = [self._replaced(Member(index)) for index in range(setting.inventory.members)]
         return Sequence(tuple(parts), self.at_s, self.pause_s).draw(rng, setting)
 
     def _replaced(self, old: Member) -> Entry:
-        faults = serialization.known("fault")
+        faults = serialization.registry("fault")
         if not self.start_first:
-            return At(0, faults["bounce"](), old, heal_after=self.down_s)
-        new = At(0, faults["scale_out"](joined_within_s=JOINED_WITHIN_S), Idle())
-        return Sequence((new, At(0, faults["scale_in"](), old)))
+            return ScheduledFault(0, faults["bounce"](), old, heal_after=self.down_s)
+        new = ScheduledFault(0, faults["scale_out"](joined_within_s=JOINED_WITHIN_S), Idle())
+        return Sequence((new, ScheduledFault(0, faults["scale_in"](), old)))
 
 
 @dataclass(frozen=True)
@@ -143,14 +143,14 @@ class RollingBounce:
     down_s: float = 1.0
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _lasting("bounce", self.pause_s, self.down_s)
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """See ``Entry``."""
-        bounce = serialization.known("fault")["bounce"](in_sync=True)
+        bounce = serialization.registry("fault")["bounce"](in_sync=True)
         numbers = range(1, setting.inventory.brokers + 1)
-        parts = [At(0, bounce, Brokers((number,)), heal_after=self.down_s) for number in numbers]
+        parts = [ScheduledFault(0, bounce, Brokers((number,)), heal_after=self.down_s) for number in numbers]
         return Sequence(tuple(parts), self.at_s, self.pause_s).draw(rng, setting)
 
 

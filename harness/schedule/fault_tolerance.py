@@ -16,23 +16,23 @@ from typing import Protocol, runtime_checkable
 
 from fencepost.interfaces import Fault
 from fencepost.model import Inventory
-from fencepost.schedule.plan import Stays, Step
+from fencepost.schedule.plan import PermanentChange, Step
 from fencepost.schedule.selectors import AllMembers, Brokers, Member, Members, OneMember
 
 BACK_S = 5.0  # from the undo until a broker is in sync, or a member works again
 
 
 @runtime_checkable
-class Parts(Protocol):
+class PartitionsBrokers(Protocol):
     """A fault that cuts brokers off from the others."""
 
     @property
-    def strands(self) -> bool:
+    def isolated_leaders(self) -> bool:
         """Whether they keep leading, without followers."""
 
 
 @dataclass(frozen=True)
-class Loss:
+class LostGuarantee:
     """A guarantee that a plan breaks. Printed as a sentence.
 
     Attributes:
@@ -55,7 +55,7 @@ class Loss:
         )
 
 
-def given_up(steps: Collection[Step], inventory: Inventory) -> list[Loss]:
+def lost_guarantees(steps: Collection[Step], inventory: Inventory) -> list[LostGuarantee]:
     """The guarantees that may break while ``steps`` are performed, whatever their selectors choose."""
     kinds = (
         ("brokers", inventory.spare_brokers, "that every partition accepts writes (min.insync.replicas)"),
@@ -66,11 +66,11 @@ def given_up(steps: Collection[Step], inventory: Inventory) -> list[Loss]:
         falls = [step for step in steps if step.hits == nouns and _takes_down(step.fault)]
         down = {step.at_s: _down([o for o in falls if _overlaps(o, step.at_s)], inventory) for step in falls}
         if too_many := {at_s: count for at_s, count in down.items() if count > spare}:
-            losses.append(Loss(guarantee, nouns, min(too_many), max(too_many.values()), spare))
+            losses.append(LostGuarantee(guarantee, nouns, min(too_many), max(too_many.values()), spare))
     return losses
 
 
-def in_the_way(step: Step, other: Step, inventory: Inventory) -> bool:
+def conflicts(step: Step, other: Step, inventory: Inventory) -> bool:
     """Whether both may act on the same process or link at a time: one might hide the other's effect."""
     first, second = sorted((step, other), key=lambda one: one.at_s)
     if first.hits is None or second.hits is None or not _overlaps(first, second.at_s):
@@ -93,12 +93,12 @@ def back_s(step: Step) -> float:
 
 def ends_for_good(fault: Fault) -> bool:
     """Whether its members stay ended, unless another step starts them."""
-    back = fault.heals or isinstance(fault, Stays)
+    back = fault.heals or isinstance(fault, PermanentChange)
     return not back and "signal" in fault.needs and "members" in fault.hits
 
 
 def _takes_down(fault: Fault) -> bool:
-    return "signal" in fault.needs or isinstance(fault, Parts)
+    return "signal" in fault.needs or isinstance(fault, PartitionsBrokers)
 
 
 def _overlaps(step: Step, at_s: float) -> bool:
@@ -128,6 +128,6 @@ def _down(steps: Collection[Step], inventory: Inventory) -> int:
     to_stranded = [
         inventory.brokers - (len(cut) if cut else 1)
         for step, cut in zip(steps, hit, strict=True)
-        if isinstance(step.fault, Parts) and step.fault.strands
+        if isinstance(step.fault, PartitionsBrokers) and step.fault.isolated_leaders
     ]
     return max(missed, *to_stranded) if to_stranded else missed

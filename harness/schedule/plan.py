@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from fencepost.errors import PlanError, ScenarioError, refuse
-from fencepost.interfaces import Fault, Names, Selector
-from fencepost.interfaces.signs import State
+from fencepost.interfaces import ChecksInventory, Fault, Selector
+from fencepost.interfaces.group_snapshot import ProtocolState
 from fencepost.model import Inventory, serialization
 from fencepost.model.settings import SESSION
 
@@ -23,20 +23,20 @@ EXPECTATIONS = {
     "rebalanced": "the group began a new generation or epoch",
     "coordinator_moved": "another broker coordinates the group",
 }
-PAST = 1.1  # safety factor over the time-out that a fault must exceed, where its length is drawn or reduced
+MARGIN = 1.1  # safety factor over the time-out that a fault must exceed, where its length is drawn or reduced
 # The plug-ins of a step, and the family of each.
 FAMILIES = {"fault": "fault", "target": "target", "when": "state", "until": "state"}
 
 
 @runtime_checkable
-class Outlasts(Protocol):
+class EvictsAfter(Protocol):
     """A fault after which the group evicts a member, but not by its session time-out."""
 
     outlasts: ClassVar[str]  # the client setting of the time-out that applies instead, in milliseconds
 
 
 @runtime_checkable
-class Stays(Protocol):
+class PermanentChange(Protocol):
     """A fault that restarts members with a change, which is undone or permanent.
 
     Attributes:
@@ -71,12 +71,12 @@ class Step:
     heal_after_s: float | None
     expect: str | None
     required: bool
-    when: State | None = None
+    when: ProtocolState | None = None
     within_s: float = 0.0
-    until: State | None = None
+    until: ProtocolState | None = None
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
 
     @property
     def named(self) -> str:
@@ -114,7 +114,7 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
     """Refuse a plan with a step that contradicts itself, names missing targets, or ends after the chaos phase.
 
     Args:
-        times_s: eviction time-outs in seconds, by client setting (see ``Outlasts``).
+        times_s: eviction time-outs in seconds, by client setting (see ``EvictsAfter``).
 
     Raises:
         PlanError: lists all problems, each with its step.
@@ -127,9 +127,9 @@ def _wrong(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos
     for step in plan.steps:
         yield from _senseless(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
-            if isinstance(part, Names) and all(problems := [part.lacking(one) for one in there]):
+            if isinstance(part, ChecksInventory) and all(problems := [part.lacking(one) for one in there]):
                 yield f"{step.named}: {problems[0]}"
-        if isinstance(step.fault, Stays) and step.fault.stays:
+        if isinstance(step.fault, PermanentChange) and step.fault.stays:
             there.append(step.fault.leaves(inventory))
         if step.end_s > chaos_s:
             yield (
@@ -138,10 +138,10 @@ def _wrong(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos
             )
 
 
-def least_s(fault: Fault, expect: str | None, times_s: Mapping[str, float]) -> float:
+def min_duration_s(fault: Fault, expect: str | None, times_s: Mapping[str, float]) -> float:
     """The least length of a step for its expectation, in seconds; 0: any. ``times_s``: see ``check_plan``."""
     setting = _outlasted(fault) if expect == "fenced" else None
-    return PAST * times_s[setting] if setting else 0.0
+    return MARGIN * times_s[setting] if setting else 0.0
 
 
 def _outlasted(fault: Fault) -> str | None:
@@ -149,7 +149,7 @@ def _outlasted(fault: Fault) -> str | None:
     once."""
     if "admin" in fault.needs and "members" in fault.hits:
         return None
-    return fault.outlasts if isinstance(fault, Outlasts) else SESSION
+    return fault.outlasts if isinstance(fault, EvictsAfter) else SESSION
 
 
 def _senseless(step: Step, times_s: Mapping[str, float]) -> Iterator[str]:
@@ -200,17 +200,17 @@ def plan_from_json(data: Any) -> Plan:
     Raises:
         ScenarioError: it is no plan; says what was found and what was expected.
     """
-    parts = serialization.fit(data, Mapping[str, Any], "a plan")
+    parts = serialization.check_type(data, Mapping[str, Any], "a plan")
     if missing := [name for name in ("seed", "steps") if name not in parts]:
         raise ScenarioError(f"a plan needs its {missing[0]}")
-    steps = serialization.fit(parts["steps"], tuple[Any, ...], "the plan: steps")
-    return Plan.of(serialization.fit(parts["seed"], int, "the plan: seed"), map(_step_from_json, steps))
+    steps = serialization.check_type(parts["steps"], tuple[Any, ...], "the plan: steps")
+    return Plan.of(serialization.check_type(parts["seed"], int, "the plan: seed"), map(_step_from_json, steps))
 
 
 def _step_from_json(data: Any) -> Step:
-    parts = dict(serialization.fit(data, Mapping[str, Any], "a step of the plan"))
+    parts = dict(serialization.check_type(data, Mapping[str, Any], "a step of the plan"))
     for name, family in FAMILIES.items():
         if parts.get(name) is not None:
             parts[name] = serialization.decode(family, parts[name])
-    step: Step = serialization.build(Step, parts, "a step of the plan")
+    step: Step = serialization.from_mapping(Step, parts, "a step of the plan")
     return step

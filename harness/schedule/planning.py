@@ -24,7 +24,7 @@ ALONE = Inventory(members=1, brokers=1, topics={})
 
 
 @dataclass(frozen=True)
-class Setting:
+class PlanningContext:
     """The context of a draw: eviction time-outs in seconds, by client setting; and the inventory of possible
     targets."""
 
@@ -40,7 +40,7 @@ class Entry(Protocol):
     def at_s(self) -> float:
         """When it begins: seconds after the group is warm, or as a part of another entry, after its turn."""
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """Its steps, all numbered 0, with times that count as ``at_s`` does.
 
         Raises:
@@ -56,13 +56,13 @@ class Quiet:
     until_s: float
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if not 0 <= self.from_s < self.until_s:
             raise PlanError(
                 f"found quiet({self.from_s:g}, {self.until_s:g}); use a beginning of 0 or more, and a later end"
             )
 
-    def lets(self, step: Step) -> bool:
+    def allows(self, step: Step) -> bool:
         """Whether ``step`` ends before the span, or begins after it."""
         return step.end_s < self.from_s or step.at_s >= self.until_s
 
@@ -77,12 +77,12 @@ def quiet(from_s: float, until_s: float) -> Quiet:
 def make_plan(
     schedule: Sequence[Entry | Quiet], seed: int, times_s: Mapping[str, float], inventory: Inventory = ALONE
 ) -> Plan:
-    """Draw every random choice of ``schedule`` from ``seed``, for such a group and cluster (see ``Setting``).
+    """Draw every random choice of ``schedule`` from ``seed``, for such a group and cluster (see ``PlanningContext``).
 
     Raises:
         PlanError: entries have no times. ``plan.check_plan`` checks whether their steps are possible.
     """
-    setting, seen, drawn, complaints = Setting(times_s, inventory), Counter[str](), list[Step](), Complaints()
+    setting, seen, drawn, complaints = PlanningContext(times_s, inventory), Counter[str](), list[Step](), Complaints()
     quiets = [line for line in schedule if isinstance(line, Quiet)]
     for entry in schedule:
         if isinstance(entry, Quiet):
@@ -97,4 +97,4 @@ def make_plan(
                 raise PlanError(f"an entry of the schedule fires more than {STEPS_MAX} times: {text:.100}")
             drawn += steps
     complaints.refuse()
-    return Plan.of(seed, (step for step in drawn if all(span.lets(step) for span in quiets)))
+    return Plan.of(seed, (step for step in drawn if all(span.allows(step) for span in quiets)))

@@ -1,7 +1,7 @@
 """Protocol states: short-lived states of a member or of the group's coordinator. They trigger faults, and end them.
 
-A state is read from ``Signs``: the members' events about callbacks and commits, and the brokers' own logs about the
-coordinator. A lasting state holds now; a momentary one has happened since a given time.
+A state is read from ``GroupSnapshot``: the members' events about callbacks and commits, and the brokers' own logs about
+the coordinator. A lasting state holds now; a momentary one has happened since a given time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from typing import Any, ClassVar
 
 from fencepost.history import EventKind
 from fencepost.interfaces import Target
-from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Occurrence, Signs, State
+from fencepost.interfaces.group_snapshot import (
+    CoordinatorStatus,
+    GroupSnapshot,
+    MemberStatus,
+    ProtocolState,
+    StateMatch,
+)
 from fencepost.model import Inventory, serialization
 
 CONSUMER = "consumer"  # the protocol in which the coordinator does not wait for others to join
@@ -32,12 +38,12 @@ class _OfMember:
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[str] = "members"
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
-        return inventory.lacks_telling()
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
+        return inventory.lacks_reports()
 
-    def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
-        """See ``State``."""
+    def seen(self, signs: GroupSnapshot, since_ns: int, among: Collection[int] = ()) -> StateMatch | None:
+        """See ``ProtocolState``."""
         candidates = [m for m in signs.members if m.alive and _counts(m, among)]
         if now := [(m.open[self.kind], m) for m in candidates if self.kind in m.open]:
             return _met(*max(now, key=itemgetter(0)))
@@ -79,16 +85,16 @@ class _OfGeneration(_OfCoordinator):
 
     since: ClassVar[str]
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         alone = f"{serialization.name_of(self)}() is a state of the classic protocols, but the group's is {CONSUMER!r}"
         return alone if inventory.protocol == CONSUMER else ""
 
-    def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
-        """See ``State``."""
+    def seen(self, signs: GroupSnapshot, since_ns: int, among: Collection[int] = ()) -> StateMatch | None:
+        """See ``ProtocolState``."""
         seen = signs.coordinator
         at_ns = getattr(seen, self.since, 0)
-        return Occurrence(at_ns, Target(brokers=(seen.broker,))) if seen and at_ns else None
+        return StateMatch(at_ns, Target(brokers=(seen.broker,))) if seen and at_ns else None
 
 
 @dataclass(frozen=True)
@@ -112,14 +118,14 @@ class CoordinatorLoading(_OfCoordinator):
     It may take only milliseconds, so a load that is over also counts, if it began during the wait.
     """
 
-    def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
-        """See ``State``."""
-        seen = signs.coordinator or CoordinatorSigns()
+    def seen(self, signs: GroupSnapshot, since_ns: int, among: Collection[int] = ()) -> StateMatch | None:
+        """See ``ProtocolState``."""
+        seen = signs.coordinator or CoordinatorStatus()
         over_since = {broker: at_ns for broker, at_ns in seen.loaded.items() if at_ns >= since_ns}
         for loading, over in ((seen.loading, False), (over_since, True)):
             if loading:
                 broker = max(loading, key=loading.__getitem__)
-                return Occurrence(loading[broker], Target(brokers=(broker,)), over=over)
+                return StateMatch(loading[broker], Target(brokers=(broker,)), over=over)
         return None
 
 
@@ -130,12 +136,12 @@ class Fenced:
     needs: ClassVar[frozenset[str]] = frozenset({"broker-log"})  # a member that hangs runs no callback
     hits: ClassVar[str] = "members"
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. The member itself reports its id."""
-        return inventory.lacks_telling()
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. The member itself reports its id."""
+        return inventory.lacks_reports()
 
-    def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
-        """See ``State``."""
+    def seen(self, signs: GroupSnapshot, since_ns: int, among: Collection[int] = ()) -> StateMatch | None:
+        """See ``ProtocolState``."""
         removed = signs.coordinator.removed if signs.coordinator else {}
         candidates = [m for m in signs.members if _counts(m, among)]
         times = [max([m.lost_ns, *(at for name, at in removed.items() if name in m.ids)]) for m in candidates]
@@ -147,15 +153,15 @@ class Fenced:
 class Rebalanced(_OfCoordinator):
     """The group began a new generation or epoch."""
 
-    def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
-        """See ``State``."""
+    def seen(self, signs: GroupSnapshot, since_ns: int, among: Collection[int] = ()) -> StateMatch | None:
+        """See ``ProtocolState``."""
         seen = signs.coordinator
         if seen is None or not seen.rebalanced_ns or seen.rebalanced_ns < since_ns:
             return None
-        return Occurrence(seen.rebalanced_ns, Target(brokers=(seen.broker,)))
+        return StateMatch(seen.rebalanced_ns, Target(brokers=(seen.broker,)))
 
 
-def lasting(signs: Signs | None) -> dict[str, bool | None]:
+def lasting(signs: GroupSnapshot | None) -> dict[str, bool | None]:
     """Every lasting state by name, and whether any member or broker is in it; None: unknown."""
     if signs is None:
         return {serialization.name_of(state): None for state in LASTING}
@@ -168,7 +174,7 @@ def lasting(signs: Signs | None) -> dict[str, bool | None]:
     }
 
 
-def met(state: State, occurrence: Occurrence, signs: Signs | None) -> dict[str, Any]:
+def met(state: ProtocolState, occurrence: StateMatch, signs: GroupSnapshot | None) -> dict[str, Any]:
     """Whether a state that was seen is still the same occurrence, in plain values."""
     again = state.seen(signs, occurrence.since_ns, occurrence.target.members) if signs else None
     return {
@@ -178,11 +184,11 @@ def met(state: State, occurrence: Occurrence, signs: Signs | None) -> dict[str, 
     }
 
 
-def _met(since_ns: int, member: MemberSigns, over: bool = False) -> Occurrence:
-    return Occurrence(since_ns, Target(members=(member.index,)), member.consumers or (member.incarnation,), over)
+def _met(since_ns: int, member: MemberStatus, over: bool = False) -> StateMatch:
+    return StateMatch(since_ns, Target(members=(member.index,)), member.consumers or (member.incarnation,), over)
 
 
-def _counts(member: MemberSigns, among: Collection[int]) -> bool:
+def _counts(member: MemberStatus, among: Collection[int]) -> bool:
     return member.index in among if among else not member.disturbed
 
 
@@ -194,7 +200,14 @@ joining = Joining
 rebalanced = Rebalanced
 revoking = Revoking
 syncing = Syncing
-LASTING: tuple[State, ...] = (Joining(), Syncing(), Assigning(), Revoking(), CommitInFlight(), CoordinatorLoading())
+LASTING: tuple[ProtocolState, ...] = (
+    Joining(),
+    Syncing(),
+    Assigning(),
+    Revoking(),
+    CommitInFlight(),
+    CoordinatorLoading(),
+)
 
 __all__ = [
     "assigning",

@@ -35,10 +35,10 @@ class Member:
     hits: ClassVar[str] = "members"
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return inventory.lacks_member(self.index)
 
     def resolve(self, view: View, pick: float) -> Target | None:
@@ -55,11 +55,11 @@ class Members:
     hits: ClassVar[str] = "members"
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _some(self.indices, "members((0, 2))")
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return next(filter(None, map(inventory.lacks_member, self.indices)), "")
 
     def resolve(self, view: View, pick: float) -> Target | None:
@@ -100,12 +100,12 @@ class Idle:
     hits: ClassVar[str] = "idle members"
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.count < 1:
             raise ScenarioError(f"found idle with count={self.count}; use 1 or more")
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. A started member stays, so more members may never be idle at a time."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``. A started member stays, so more members may never be idle at a time."""
         if self.count <= inventory.spare_members:
             return ""
         return (
@@ -126,12 +126,12 @@ class OwnerOf:
     hits: ClassVar[str] = "members"
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         partition_of(self.partition)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
-        return inventory.lacks_telling() or inventory.lacks_partition(partition_of(self.partition))
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
+        return inventory.lacks_reports() or inventory.lacks_partition(partition_of(self.partition))
 
     def resolve(self, view: View, pick: float) -> Target | None:
         """The owner, while exactly one running member owns it."""
@@ -148,11 +148,11 @@ class LeaderOf:
     hits: ClassVar[str] = "brokers"
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         partition_of(self.partition)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return inventory.lacks_partition(partition_of(self.partition))
 
     def resolve(self, view: View, pick: float) -> Target | None:
@@ -180,11 +180,11 @@ class Brokers:
     hits: ClassVar[str] = "brokers"
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         _some(self.ids, "brokers((1, 3))")
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return next(filter(None, map(inventory.lacks_broker, self.ids)), "")
 
     def resolve(self, view: View, pick: float) -> Target | None:

@@ -11,8 +11,8 @@ from typing import Any
 from fencepost.errors import ScenarioError
 from fencepost.model import serialization
 from fencepost.schedule.combinators import Mix, RollingBounce, RollingDeploy, Sequence, Together
+from fencepost.schedule.entries import WITHIN_S, PastSession, ScheduledFault, Until
 from fencepost.schedule.planning import Entry, Quiet
-from fencepost.schedule.single import WITHIN_S, At, PastSession, Until
 from fencepost.schedule.swarm import Swarm
 
 __all__ = ["Mix", "Quiet", "RollingBounce", "RollingDeploy", "Sequence", "Swarm", "Together"]  # by type
@@ -22,7 +22,7 @@ NESTED_MAX = 10  # parts of parts of parts
 
 def entry_to_json(entry: Entry | Quiet) -> dict[str, Any]:
     """An entry as plain values."""
-    if not isinstance(entry, At):
+    if not isinstance(entry, ScheduledFault):
         data = serialization.encode(entry)
         return {**data, "parts": [entry_to_json(part) for part in entry.parts]} if "parts" in data else data  # type: ignore[union-attr]
     data = {k: v for k, v in vars(entry).items() if v is not None}
@@ -50,7 +50,7 @@ def entry_from_json(data: Any, nested: int = 0) -> Any:
     Raises:
         ScenarioError: an option is unknown, missing or wrong; lists the valid ones.
     """
-    parts = dict(serialization.fit(data, Mapping[str, Any], "a step of the schedule"))
+    parts = dict(serialization.check_type(data, Mapping[str, Any], "a step of the schedule"))
     if nested > NESTED_MAX:
         raise ScenarioError(f"entries of the schedule are nested more than {NESTED_MAX} deep")
     for short, name in (("at", "at_s"), ("every", "every_s")):
@@ -62,15 +62,15 @@ def entry_from_json(data: Any, nested: int = 0) -> Any:
         parts.setdefault("at_s", parts["every_s"])
     if "type" in parts:
         if "parts" in parts:
-            several = serialization.fit(parts["parts"], tuple[Any, ...], f"{parts['type']}: parts")
+            several = serialization.check_type(parts["parts"], tuple[Any, ...], f"{parts['type']}: parts")
             parts["parts"] = [entry_from_json(part, nested + 1) for part in several]
         return serialization.decode("schedule entry", parts)
     return _step_from_json(parts if not nested else {"at_s": 0, **parts})
 
 
-def _step_from_json(parts: dict[str, Any]) -> At:
+def _step_from_json(parts: dict[str, Any]) -> ScheduledFault:
     if "fault" not in parts:
-        types = ", ".join(serialization.known("schedule entry"))
+        types = ", ".join(serialization.registry("schedule entry"))
         raise ScenarioError(f"a step of the schedule needs a fault, or a type ({types}): {parts!r}")
     parts["fault"] = serialization.decode("fault", parts["fault"])
     if "target" in parts:
@@ -79,7 +79,7 @@ def _step_from_json(parts: dict[str, Any]) -> At:
         parts = {"at_s": 0, "within_s": WITHIN_S, **parts, "when": serialization.decode("state", parts["when"])}
     if "heal_after" in parts:
         parts["heal_after"] = _time_from_json(parts["heal_after"])
-    step: At = serialization.build(At, parts, "a step of the schedule")
+    step: ScheduledFault = serialization.from_mapping(ScheduledFault, parts, "a step of the schedule")
     return step
 
 
@@ -88,10 +88,10 @@ def _time_from_json(data: Any) -> Any:
         return data
     parts = dict(data) if isinstance(data, Mapping) else {}
     if set(parts) == {"past_session"}:
-        return serialization.build(PastSession, {"factor": parts["past_session"]}, "past_session")
+        return serialization.from_mapping(PastSession, {"factor": parts["past_session"]}, "past_session")
     if "until" in parts:
         options = {"state": serialization.decode("state", parts.pop("until")), **parts}
         if "at_most" in options:
             options["at_most"] = _time_from_json(options["at_most"])
-        return serialization.build(Until, options, "until")
+        return serialization.from_mapping(Until, options, "until")
     raise ScenarioError(f'found heal_after {data!r}; use seconds, {{ past_session = 1.5 }} or {{ until = "fenced" }}')

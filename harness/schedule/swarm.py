@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost.errors import PlanError
-from fencepost.interfaces import Fault, Names, Selector
-from fencepost.interfaces.signs import State
+from fencepost.interfaces import ChecksInventory, Fault, Selector
+from fencepost.interfaces.group_snapshot import ProtocolState
 from fencepost.model import Inventory, serialization
 from fencepost.model.settings import SESSION
-from fencepost.schedule.fault_tolerance import back_s, ends_for_good, given_up, in_the_way
-from fencepost.schedule.plan import Step, least_s
-from fencepost.schedule.planning import STEPS_MAX, Setting
+from fencepost.schedule.entries import ScheduledFault
+from fencepost.schedule.fault_tolerance import back_s, conflicts, ends_for_good, lost_guarantees
+from fencepost.schedule.plan import Step, min_duration_s
+from fencepost.schedule.planning import STEPS_MAX, PlanningContext
 from fencepost.schedule.protocol_states import LASTING
 from fencepost.schedule.selectors import Brokers, Coordinator, Idle, OneMember
-from fencepost.schedule.single import At
 
 # The abilities that faults may need without being named in a scenario. Not here: removing replicas, as it costs a
 # broker that may be spared only once; deleting records or topics, as the deleted part is not judged; and resetting
@@ -58,7 +58,7 @@ class Swarm:
 
     intensity: float
     until_s: float
-    parts: tuple[At, ...] = ()
+    parts: tuple[ScheduledFault, ...] = ()
     at_s: float = 0.0
     phase_s: float = 30.0
     quiet_s: float = 10.0
@@ -66,7 +66,7 @@ class Swarm:
     towards: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.intensity <= 0 or self.phase_s <= 0 or self.quiet_s < 0:
             raise PlanError(
                 f"found a swarm with intensity={self.intensity:g}, phase_s={self.phase_s:g} and "
@@ -86,7 +86,7 @@ class Swarm:
             for state in states:
                 serialization.decode("state", state)
 
-    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+    def draw(self, rng: random.Random, setting: PlanningContext) -> Iterator[Step]:
         """See ``Entry``."""
         parts, done = self.parts or _everything(setting.inventory), list[Step]()
         aims = self._aims(parts)
@@ -110,15 +110,17 @@ class Swarm:
             )
         yield from done
 
-    def pairs(self, inventory: Inventory, abilities: Collection[str]) -> dict[str, tuple[str, ...]]:
+    def reachable_cells(self, inventory: Inventory, abilities: Collection[str]) -> dict[str, tuple[str, ...]]:
         """By fault, the lasting states that it could meet in such a group, on a back-end with these abilities."""
         there = [
-            s for s in LASTING if s.needs <= set(abilities) and not (isinstance(s, Names) and s.lacking(inventory))
+            s
+            for s in LASTING
+            if s.needs <= set(abilities) and not (isinstance(s, ChecksInventory) and s.inventory_problem(inventory))
         ]
         faults = (_name(part) for part in self.parts or _everything(inventory) if part.when is None)
         return dict.fromkeys(faults, tuple(serialization.name_of(state) for state in there))
 
-    def _aims(self, parts: Sequence[At]) -> list[At]:
+    def _aims(self, parts: Sequence[ScheduledFault]) -> list[ScheduledFault]:
         """The parts, each with a wait for each of the states that they should meet."""
         return [
             replace(part, when=serialization.decode("state", state), within_s=self.phase_s / 3, required=False)
@@ -128,7 +130,13 @@ class Swarm:
         ]
 
     def _steered(
-        self, rng: random.Random, aim: At, parts: Sequence[At], near: list[Step], span_s: Span, setting: Setting
+        self,
+        rng: random.Random,
+        aim: ScheduledFault,
+        parts: Sequence[ScheduledFault],
+        near: list[Step],
+        span_s: Span,
+        setting: PlanningContext,
     ) -> Step | None:
         """``aim`` from the moment on at which a step near it causes its state, or first such a step."""
         begin_s, end_s = span_s[0], span_s[1] - aim.within_s
@@ -142,10 +150,10 @@ class Swarm:
     def _fitting(
         self,
         rng: random.Random,
-        parts: Sequence[At],
+        parts: Sequence[ScheduledFault],
         near: list[Step],
         span_s: Span,
-        setting: Setting,
+        setting: PlanningContext,
         moments_s: Sequence[float] = (),
     ) -> Step | None:
         """A step of one of these parts that is compatible with the steps near it; None: none was drawn."""
@@ -159,14 +167,14 @@ class Swarm:
             begin_s += self.phase_s + self.quiet_s
 
     def _goes_with(self, near: list[Step], step: Step, inventory: Inventory) -> bool:
-        if any(in_the_way(step, other, inventory) for other in near):
+        if any(conflicts(step, other, inventory) for other in near):
             return False
-        return not self.survivable or not given_up([*near, step], inventory)
+        return not self.survivable or not lost_guarantees([*near, step], inventory)
 
 
 def swarm(
     intensity: float,
-    *parts: At,
+    *parts: ScheduledFault,
     until_s: float,
     at_s: float = 0.0,
     phase_s: float = 30.0,
@@ -191,19 +199,19 @@ def swarm(
     return Swarm(intensity, until_s, parts, at_s, phase_s, quiet_s, survivable)
 
 
-def _everything(inventory: Inventory) -> tuple[At, ...]:
+def _everything(inventory: Inventory) -> tuple[ScheduledFault, ...]:
     there = {"members", "brokers", *(["idle members"] if inventory.spare_members else ())}
-    faults = [fault() for fault in serialization.known("fault").values() if fault.needs <= ABILITIES]
+    faults = [fault() for fault in serialization.registry("fault").values() if fault.needs <= ABILITIES]
     others = replace(inventory, spare_members=0)  # idle members are reserved for faults that start them
-    plain = (f for f in faults if not isinstance(f, Names) or not f.lacking(others))
-    return tuple(At(0, f, required=False) for f in plain if f.hits <= there and not ends_for_good(f))
+    plain = (f for f in faults if not isinstance(f, ChecksInventory) or not f.inventory_problem(others))
+    return tuple(ScheduledFault(0, f, required=False) for f in plain if f.hits <= there and not ends_for_good(f))
 
 
-def _name(part: At) -> str:
+def _name(part: ScheduledFault) -> str:
     return serialization.name_of(part.fault)
 
 
-def _stirring(parts: Sequence[At], aim: At) -> list[At]:
+def _stirring(parts: Sequence[ScheduledFault], aim: ScheduledFault) -> list[ScheduledFault]:
     """The parts that can cause the state of ``aim``, with the targets that they need."""
     faults, whom = STIRRED_BY.get(serialization.name_of(aim.when) if aim.when else "", ((), None))
     aimed = (replace(part, target=part.target or whom) for part in parts if _name(part) in faults and not part.when)
@@ -211,13 +219,13 @@ def _stirring(parts: Sequence[At], aim: At) -> list[At]:
 
 
 def _drawn(
-    rng: random.Random, part: At, span_s: Span, setting: Setting, moments_s: Sequence[float] = ()
+    rng: random.Random, part: ScheduledFault, span_s: Span, setting: PlanningContext, moments_s: Sequence[float] = ()
 ) -> Step | None:
     """A step with everything drawn that ``part`` omits, at one of the moments if given; None: it is too long."""
     begin_s, end_s = span_s
     lasts_s = part.lasts_s(setting)
     if part.heal_after is None and lasts_s is not None:
-        shortest_s = max(LASTS_S, least_s(part.fault, part.expect, setting.times_s))
+        shortest_s = max(LASTS_S, min_duration_s(part.fault, part.expect, setting.times_s))
         longest_s = min(LASTS_SESSIONS * setting.times_s[SESSION], end_s - begin_s)
         lasts_s = round(rng.uniform(shortest_s, max(shortest_s, longest_s)), 3)
     latest_s = end_s - (lasts_s or 0) - part.within_s
@@ -230,7 +238,7 @@ def _drawn(
     return next(timed.draw(rng, setting))
 
 
-def _target(rng: random.Random, fault: Fault, when: State | None, inventory: Inventory) -> Selector | None:
+def _target(rng: random.Random, fault: Fault, when: ProtocolState | None, inventory: Inventory) -> Selector | None:
     """One member (an idle one for faults that start members), or one broker: a fixed one, or the coordinator.
 
     None: the member or broker in the state that is waited for, or a target that the fault chooses itself.

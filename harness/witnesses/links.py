@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from fencepost.errors import FaultError, FencepostError, ScenarioError
-from fencepost.interfaces import Evidence, Target, World
+from fencepost.interfaces import Evidence, FaultContext, Target
 from fencepost.model import Inventory, serialization
+from fencepost.witnesses.base import Observation, witness
 from fencepost.witnesses.probes import Probe
 from fencepost.witnesses.processes import running
-from fencepost.witnesses.witness import Sight, witness
 
 T = TypeVar("T")
 Link = tuple[int, int]  # slot, broker
@@ -43,17 +43,17 @@ class OnLinks:
         return frozenset({"members"} if self.brokers or self.peers else {"members", "brokers"})
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         if self.peers not in PEERS:
             raise ScenarioError(f"found peers {self.peers!r}; use one of {', '.join(filter(None, PEERS))}")
         if self.peers and self.brokers:
             raise ScenarioError(f"found brokers={self.brokers} and peers={self.peers!r}; use one of them")
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return next(filter(None, map(inventory.lacks_broker, self.brokers)), "")
 
-    def links(self, world: World, target: Target) -> tuple[Link, ...]:
+    def links(self, world: FaultContext, target: Target) -> tuple[Link, ...]:
         """The links of the targeted members, or of all members to the targeted brokers.
 
         Raises:
@@ -66,7 +66,7 @@ class OnLinks:
             raise FaultError(f"there is no broker {unknown[0]}; there are {there}")
         return tuple(dict.fromkeys((world.members[member].slot, broker) for member in members for broker in ends))
 
-    def _peers(self, world: World) -> tuple[int, ...]:
+    def _peers(self, world: FaultContext) -> tuple[int, ...]:
         everybody = tuple(world.cluster.brokers)
         if not self.peers:
             return everybody
@@ -97,7 +97,7 @@ class OnStreams(OnLinks):
         return STREAMS[self.direction]
 
 
-def judged(world: World, links: Collection[Link]) -> list[Link]:
+def judged(world: FaultContext, links: Collection[Link]) -> list[Link]:
     """The links whose broker can answer: one that is dead or stopped proves nothing, in either direction."""
     up = running({broker: world.cluster.brokers[broker] for _, broker in links})
     return [link for link in links if link[1] in up]
@@ -111,7 +111,7 @@ def named(link: Link) -> str:
 class Toxics:
     """The toxics that one fault has put on links."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: FaultContext) -> None:
         self._links = world.cluster.links
         self._placed: list[tuple[Link, str]] = []
 
@@ -155,7 +155,7 @@ def take_back(done: list[T], take: Callable[[T], None], what: str) -> None:
         raise FaultError(f"{len(failed)} links could not be {what}: {failed[0][1]}") from failed[0][1]
 
 
-def answering(world: World, links: Collection[Link]) -> Evidence:
+def answering(world: FaultContext, links: Collection[Link]) -> Evidence:
     """Wait, bounded, until a request of our own is answered on every link whose broker runs."""
     probes: dict[Link, Probe] = {}
     try:
@@ -165,7 +165,7 @@ def answering(world: World, links: Collection[Link]) -> Evidence:
             probe.close()
 
 
-def _answered(world: World, links: Collection[Link], probes: dict[Link, Probe]) -> Sight:
+def _answered(world: FaultContext, links: Collection[Link], probes: dict[Link, Probe]) -> Observation:
     up = judged(world, links)
     for link in up:
         probe = probes.get(link)
@@ -176,4 +176,4 @@ def _answered(world: World, links: Collection[Link], probes: dict[Link, Probe]) 
     silent = [f"{named(link)} does not answer" for link in up if not probes[link].answered()]
     data = {"answered": [list(link) for link in up if probes[link].answered()]}
     missing = "; ".join(silent[:3]) or ("" if up else "no broker of these links runs")
-    return Sight(missing, f"a request through each of {len(up)} links was answered", data)
+    return Observation(missing, f"a request through each of {len(up)} links was answered", data)

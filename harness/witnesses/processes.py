@@ -13,9 +13,9 @@ from weakref import WeakSet
 
 import psutil
 
-from fencepost.interfaces import Target, World
-from fencepost.interfaces.process import Foreign, Node
-from fencepost.witnesses.witness import Sight
+from fencepost.interfaces import FaultContext, Target
+from fencepost.interfaces.process import ExternalNode, Node
+from fencepost.witnesses.base import Observation
 
 STOPPED = "stopped"
 GONE = "gone"
@@ -25,7 +25,7 @@ _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 @dataclass(frozen=True, eq=False)
-class Life:
+class ProcessIdentity:
     """A process of a node, as it was seen once. A pid may be reused, but not together with the start time.
 
     Attributes:
@@ -37,7 +37,7 @@ class Life:
     born: float = 0.0
 
     @classmethod
-    def of(cls, node: Node) -> Life:
+    def of(cls, node: Node) -> ProcessIdentity:
         """The present process of ``node``."""
         pid = node.pid
         if pid is None:
@@ -76,27 +76,27 @@ def _awake(process: psutil.Process) -> Iterator[str]:
                 yield status
 
 
-class Stop:
+class SuspendHold:
     """Keeps a process stopped. If several stops overlap, the last one to let go continues it."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: ProcessIdentity) -> None:
         """Stop the process, whether it runs or not."""
         self._life = life
         _stops[life.pid, life.born].add(self)
         life.node.signal(signal.SIGSTOP)
 
     def let_go(self) -> None:
-        """Continue the process if no other ``Stop`` holds it. May be called twice."""
+        """Continue the process if no other ``SuspendHold`` holds it. May be called twice."""
         _stops[self._life.pid, self._life.born].discard(self)
         if not kept_stopped(self._life):
             self._life.node.signal(signal.SIGCONT)
 
 
-_stops: defaultdict[tuple[int | None, float], WeakSet[Stop]] = defaultdict(WeakSet)  # by pid and birth
+_stops: defaultdict[tuple[int | None, float], WeakSet[SuspendHold]] = defaultdict(WeakSet)  # by pid and birth
 
 
-def kept_stopped(life: Life) -> bool:
-    """Whether a ``Stop`` holds it."""
+def kept_stopped(life: ProcessIdentity) -> bool:
+    """Whether a ``SuspendHold`` holds it."""
     return bool(_stops[life.pid, life.born])
 
 
@@ -114,27 +114,31 @@ def frozen(pid: int) -> bool:
     return False
 
 
-def nodes_of(world: World, target: Target) -> list[Node]:
+def nodes_of(world: FaultContext, target: Target) -> list[Node]:
     """The nodes that a target names, members first."""
     return [world.members[m] for m in target.members] + [world.cluster.brokers[b] for b in target.brokers]
 
 
-def lives_of(world: World, target: Target) -> tuple[Life, ...]:
+def lives_of(world: FaultContext, target: Target) -> tuple[ProcessIdentity, ...]:
     """The present processes of the nodes that a target names."""
-    return tuple(Life.of(node) for node in nodes_of(world, target))
+    return tuple(ProcessIdentity.of(node) for node in nodes_of(world, target))
 
 
 def running(nodes: Mapping[int, Node]) -> set[int]:
     """The numbers of nodes that run; nodes that others operate count as running, as their state is unknown."""
-    return {n for n, node in nodes.items() if isinstance(node, Foreign) or Life.of(node).state() not in (GONE, STOPPED)}
+    return {
+        n
+        for n, node in nodes.items()
+        if isinstance(node, ExternalNode) or ProcessIdentity.of(node).state() not in (GONE, STOPPED)
+    }
 
 
-def pids(lives: Iterable[Life]) -> dict[str, int | None]:
+def pids(lives: Iterable[ProcessIdentity]) -> dict[str, int | None]:
     """Their pids by name, for evidence."""
     return {life.node.name: life.pid for life in lives}
 
 
-def ended(lives: Sequence[Life], ways: Mapping[int, str]) -> Sight:
+def ended(lives: Sequence[ProcessIdentity], ways: Mapping[int, str]) -> Observation:
     """Whether all of them ended with one of the exit codes of ``ways`` (exit code to its meaning in words).
 
     It reaps the ended processes, through their nodes.
@@ -142,14 +146,16 @@ def ended(lives: Sequence[Life], ways: Mapping[int, str]) -> Sight:
     alive = [f"{life} is {life.state()}" for life in lives if life.state() != GONE]
     absent = [f"{life.node.name} had no process to hit" for life in lives if life.pid is None]
     if alive or absent or not lives:
-        return Sight("; ".join(absent + alive) or "nothing was hit", data={"pids": pids(lives)})
+        return Observation("; ".join(absent + alive) or "nothing was hit", data={"pids": pids(lives)})
     codes = {life: life.node.wait_ended(REAP_S) for life in lives}
     data = {"pids": pids(lives), "exit_codes": {life.node.name: code for life, code in codes.items()}}
     other = [f"{life} ended with exit code {code}" for life, code in codes.items() if code not in ways]
-    return Sight("; ".join(other), "; ".join(f"{life} ended {ways.get(code)}" for life, code in codes.items()), data)
+    return Observation(
+        "; ".join(other), "; ".join(f"{life} ended {ways.get(code)}" for life, code in codes.items()), data
+    )
 
 
-def start_again(lives: Sequence[Life]) -> None:
+def start_again(lives: Sequence[ProcessIdentity]) -> None:
     """Start a new process of each node. A process that has not ended as requested is killed first."""
     for life in lives:
         if life.state() != GONE:
@@ -158,13 +164,13 @@ def start_again(lives: Sequence[Life]) -> None:
         life.node.start()
 
 
-def reborn(lives: Sequence[Life]) -> Sight:
+def reborn(lives: Sequence[ProcessIdentity]) -> Observation:
     """Whether each node has a new process, and it runs."""
-    now = {life: Life.of(life.node) for life in lives}
+    now = {life: ProcessIdentity.of(life.node) for life in lives}
     ill = [
         f"{life} has no new process that runs"
         for life, present in now.items()
         if (present.pid, present.born) == (life.pid, life.born) or present.state() in (GONE, STOPPED)
     ]
     data = {"pids": pids(now.values()), "before": pids(lives)}
-    return Sight("; ".join(ill), f"new process: {', '.join(map(str, now.values()))}", data)
+    return Observation("; ".join(ill), f"new process: {', '.join(map(str, now.values()))}", data)

@@ -34,7 +34,7 @@ Snapshot = Mapping[tuple[Address, Address], Counted]
 
 
 @dataclass(frozen=True)
-class Passed:
+class BytesPassed:
     """Bytes over one link since a snapshot, over all its connections.
 
     ``*_in`` went into the proxy, ``*_out`` came out of it; up is towards the broker, down towards the member.
@@ -83,7 +83,7 @@ def parse(lines: Iterable[str]) -> Iterator[tuple[tuple[Address, Address], Count
             yield (local, peer), Counted(received, sent, fields[0] == "ESTAB")
 
 
-def passed(before: Snapshot, after: Snapshot, endpoint: Address, upstream: Address) -> Passed:
+def passed(before: Snapshot, after: Snapshot, endpoint: Address, upstream: Address) -> BytesPassed:
     """Bytes over the link between ``endpoint`` (where members connect) and ``upstream`` (the broker's listener).
 
     The member's side of the proxy is every connection whose local address is the endpoint, the broker's side every
@@ -91,7 +91,7 @@ def passed(before: Snapshot, after: Snapshot, endpoint: Address, upstream: Addre
     """
     members = _grown(before, after, lambda local, peer: local == endpoint)
     broker = _grown(before, after, lambda local, peer: peer == upstream)
-    return Passed(up_in=members.received, up_out=broker.sent, down_in=broker.received, down_out=members.sent)
+    return BytesPassed(up_in=members.received, up_out=broker.sent, down_in=broker.received, down_out=members.sent)
 
 
 def _grown(before: Snapshot, after: Snapshot, is_ours: Callable[[Address, Address], bool]) -> Counted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost.interfaces import World
+from fencepost.interfaces import FaultContext
 from fencepost.model import Inventory, TopicPartition, serialization
 from fencepost.schedule.selectors import partition_of
 
@@ -21,15 +21,15 @@ class OnPartitions:
     partitions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        serialization.validate_fields(self)
         for name in self.partitions:
             partition_of(name)
 
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
+    def inventory_problem(self, inventory: Inventory) -> str:
+        """See ``ChecksInventory``."""
         return next(filter(None, (inventory.lacks_partition(partition_of(name)) for name in self.partitions)), "")
 
-    def places(self, world: World) -> list[TopicPartition]:
+    def places(self, world: FaultContext) -> list[TopicPartition]:
         """The partitions by the cluster's names; without ``partitions`` all that exist now."""
         if self.partitions:
             named = map(partition_of, self.partitions)

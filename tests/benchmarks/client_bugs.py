@@ -20,9 +20,9 @@ from fencepost.clusters import backends
 from fencepost.faults import AddPartitions, Bounce, Latency, Pause, Refuse, ScaleOut
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.model.topic import Topic
-from fencepost.repeat.batch import Where, perform
+from fencepost.repeat.batch import RunOptions, perform
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop, WorkerPool
 
@@ -181,7 +181,7 @@ CASES = {
 
 def turns(asked: argparse.Namespace) -> Iterator[tuple[str, str, Verdict]]:
     """Every run of every case that was asked for, judged: (case, client, verdict)."""
-    where = Where(asked.runs, backends.named("local"), "local[2]")
+    where = RunOptions(asked.runs, backends.named("local"), "local[2]")
     with where.judge() as spark:
         for name in asked.only or CASES:
             for client in (CASES[name].affected, CASES[name].control):

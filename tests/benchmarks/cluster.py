@@ -20,12 +20,13 @@ import pyarrow.parquet as pq
 
 from fencepost import Group, Scenario, Topic, runner
 from fencepost.clock import eventually
-from fencepost.clusters import backends, cache, doctor, local, provision, toxiproxy
+from fencepost.clusters import backends, cache, doctor, local, toxiproxy
 from fencepost.clusters.admin import OFFSETS_TOPIC
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.kafka import provision
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition, group_partition
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.workloads import PollLoop
 
 SPEC = ClusterSpec(brokers=3, slots=8)
@@ -35,7 +36,7 @@ PAIR = Scenario("from nothing", (Topic("orders"),), Group(members=2), PollLoop(r
 
 
 @contextmanager
-def running(owner: Owner, spec: ClusterSpec = SPEC) -> Iterator[tuple[OwnCluster, float]]:
+def running(owner: ProcessOwner, spec: ClusterSpec = SPEC) -> Iterator[tuple[ManagedCluster, float]]:
     """A cluster and the seconds that its start took."""
     began = time.perf_counter()
     cluster = local.start(spec, owner)
@@ -65,7 +66,7 @@ def empty_cache() -> Iterator[None]:
 
 def start_once() -> float:
     """Seconds that one start takes."""
-    with Owner.open() as owner, running(owner) as (_, took):
+    with ProcessOwner.open() as owner, running(owner) as (_, took):
         return took
 
 
@@ -75,13 +76,13 @@ def cold_start() -> float:
         return start_once()
 
 
-def memory_mb(cluster: OwnCluster) -> dict[str, float]:
+def memory_mb(cluster: ManagedCluster) -> dict[str, float]:
     """What all processes of a cluster hold: resident each (shared pages counted by each), and their share of it."""
     infos = [psutil.Process(pid).memory_full_info() for pid in cluster.processes]
     return {"rss": sum(i.rss for i in infos) / 1e6, "pss": sum(i.pss for i in infos) / 1e6}
 
 
-def move(cluster: OwnCluster) -> float:
+def move(cluster: ManagedCluster) -> float:
     """Seconds from the call until metadata and FindCoordinator both name the new coordinator."""
     admin = cluster.admin
     leaders = admin.leaders(OFFSETS_TOPIC)
@@ -97,7 +98,7 @@ def move(cluster: OwnCluster) -> float:
     return time.perf_counter() - began
 
 
-def consuming_s(backend: backends.Own) -> float:
+def consuming_s(backend: backends.ManagedBackend) -> float:
     """Seconds from nothing to a group of two, both of which consume."""
     with tempfile.TemporaryDirectory() as runs:
         folder = runner.run(PAIR, plan=PAIR.plan(1), runs=Path(runs), backend=backend)
@@ -118,12 +119,12 @@ def main() -> None:
     print(shown("start, cold", [cold_start() for _ in range(STARTS)]))
     start_once()
     print(shown("start, warm", [start_once() for _ in range(STARTS)]))
-    with Owner.open() as owner, running(owner) as (cluster, _):
+    with ProcessOwner.open() as owner, running(owner) as (cluster, _):
         memory = memory_mb(cluster)
         print(f"{'memory, 4 JVMs and Toxiproxy':<44} {memory['rss']:.0f} MB resident, {memory['pss']:.0f} MB share")
         print(shown("coordinator move, call to proof", [move(cluster) for _ in range(MOVES)]))
     for name, make in backends.OWN.items():
-        if not doctor.lacks(make()):
+        if not doctor.missing_parts(make()):
             consuming_s(make())
             print(shown(f"{name}, to a consuming group of two", [consuming_s(make()) for _ in range(STARTS)]))
 

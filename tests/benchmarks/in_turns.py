@@ -11,7 +11,7 @@ from typing import Any
 from fencepost.checkers.tables import Tables, load
 from fencepost.clusters import backends
 from fencepost.model import Verdict
-from fencepost.repeat.batch import Where, perform
+from fencepost.repeat.batch import RunOptions, perform
 from fencepost.scenario.scenario import Scenario
 
 
@@ -19,7 +19,7 @@ def performed(
     scenarios: Mapping[str, Scenario], seeds: Iterable[int], runs: Path
 ) -> Iterator[tuple[str, Path, Tables, Verdict]]:
     """Each scenario with each seed, by name: its run folder, what is in it, and its verdict, which is printed."""
-    where = Where(runs, backends.named("local"), "local[2]")
+    where = RunOptions(runs, backends.named("local"), "local[2]")
     with where.judge() as spark:
         for seed in seeds:
             for name, scenario in scenarios.items():

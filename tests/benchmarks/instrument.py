@@ -18,13 +18,13 @@ from pathlib import Path
 
 from fencepost.clock import eventually
 from fencepost.clusters import local
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.group import running_group
-from fencepost.group.incarnation import Home, Incarnation
+from fencepost.group.incarnation import Incarnation, RunPaths
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.process import Interpreter
 from fencepost.model.run_names import RunNames
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import EventLog
@@ -104,7 +104,7 @@ PAYLOADS = {"": "our values", "bench_fakes:order": "foreign values"}
 FAKES = "VALUE = b'x' * 64\ndef order(key, seq): return VALUE\n"
 
 
-def write(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], payload: str) -> None:
+def write(home: RunPaths, cluster: ManagedCluster, topics: Mapping[str, Mapping[int, int]], payload: str) -> None:
     """Fill the topic as fast as one producer can."""
     spec = scenario.Group(command=["none"], members=1)
     made = running_group.make(
@@ -115,7 +115,9 @@ def write(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int
     made.stop_producers(WITHIN_S)
 
 
-def read(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], way: str, batch: int) -> list[float]:
+def read(
+    home: RunPaths, cluster: ManagedCluster, topics: Mapping[str, Mapping[int, int]], way: str, batch: int
+) -> list[float]:
     """One life of the program: records, seconds, CPU seconds of its thread."""
     name = f"{way.replace(' ', '-')}-{batch}-{os.urandom(4).hex()}"
     command = (sys.executable, "program.py", cluster.bootstrap(0), name, str(batch), str(READ_S))
@@ -134,7 +136,9 @@ def read(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]
     return found
 
 
-def measure(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], batch: int, values: str) -> None:
+def measure(
+    home: RunPaths, cluster: ManagedCluster, topics: Mapping[str, Mapping[int, int]], batch: int, values: str
+) -> None:
     """Rates and CPU times of both, in turns."""
     rates: dict[str, list[float]] = {way: [] for way in WAYS}
     costs: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -158,11 +162,11 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f}")
     topics = {"bench": {p: p for p in range(PARTITIONS)}}
     for payload, values in PAYLOADS.items():
-        with tempfile.TemporaryDirectory() as folder, Owner.open() as owner:
+        with tempfile.TemporaryDirectory() as folder, ProcessOwner.open() as owner:
             os.chdir(folder)
             Path("bench_fakes.py").write_text(FAKES)
             history = Path(folder) / "history"
-            home = Home(
+            home = RunPaths(
                 owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, Path(folder) / "logs"
             )
             cluster = local.start(ClusterSpec(slots=2), owner)

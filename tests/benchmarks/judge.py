@@ -39,9 +39,9 @@ from contest import MEASURE, Contestant, Play, Turn
 from drawing import draw
 
 from fencepost.checkers import judge
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.kernel.columns import DELIVERED, LOG, SENT
-from fencepost.checkers.spark import finder
+from fencepost.checkers.spark import detector
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
 from fencepost.model import Anomaly
@@ -59,12 +59,12 @@ def session() -> Spark:
 
 def on_spark(run: Path) -> list[Anomaly]:
     """The whole verdict's work: tables, tasks, kernel, sweep."""
-    return finder.find(run, load(run), Bounds(), session())[0]
+    return detector.find(run, load(run), Bounds(), session())[0]
 
 
 def in_process(run: Path) -> list[Anomaly]:
     """The same kernel on one core, without Spark."""
-    return finder.find_here(run, load(run), Bounds())[0]
+    return detector.find_here(run, load(run), Bounds())[0]
 
 
 def decode(run: Path) -> None:
@@ -159,9 +159,9 @@ def small(runs: Path, records: int) -> None:
     first, later = [], []
     for _ in range(ROUNDS):
         warm = Event()
-        with Spark.start(warm_up=lambda engine, warm=warm: (finder.warm_up(engine), warm.set())) as spark:
+        with Spark.start(warm_up=lambda engine, warm=warm: (detector.warm_up(engine), warm.set())) as spark:
             warm.wait(WARM_S)  # a real run takes longer than that
-            times = [_timed(lambda spark=spark: judge.judge(run, finder.finder(spark))) for _ in range(ROUNDS)]
+            times = [_timed(lambda spark=spark: judge.judge(run, detector.detector(spark))) for _ in range(ROUNDS)]
         first.append(times[0])
         later += times[1:]
     print(f"\n{records:,} records, median seconds (CPU seconds of a new process and all that it starts)")

@@ -21,19 +21,19 @@ from typing import Any
 
 from fencepost.clock import eventually
 from fencepost.clusters import local
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.evidence import audit
 from fencepost.group import running_group
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
 from fencepost.model.run_names import RunNames
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member import adapters
 from fencepost_member.config import LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.loop import POLL_S, Member
+from fencepost_member.loop import POLL_S, MemberLoop
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane
 
@@ -86,21 +86,21 @@ def child(loop: str, path: str) -> None:
         return
     events, recorder = open_history(config.run, config.actor)
     lane = recorder.lane() if loop == "recorded" else NOT_RECORDED
-    member = Member(config, lane, events, stop)
+    member = MemberLoop(config, lane, events, stop)
     threading.Timer(READ_S, stop.set).start()
     cpu = time.thread_time()
     member.run()
     cpu = time.thread_time() - cpu
-    told = read(Path(config.run) / "events" / f"{config.actor}.jsonl").events
-    assigned = next(e["end_ns"] for e in told if e["kind"] == "assigned" and e["end_ns"])
-    left = next(e["begin_ns"] for e in told if e["kind"] == "revoked")
-    print(json.dumps((told[-1]["detail"]["records"], (left - assigned) / 1e9, cpu)))
+    reported = read(Path(config.run) / "events" / f"{config.actor}.jsonl").events
+    assigned = next(e["end_ns"] for e in reported if e["kind"] == "assigned" and e["end_ns"])
+    left = next(e["begin_ns"] for e in reported if e["kind"] == "revoked")
+    print(json.dumps((reported[-1]["detail"]["records"], (left - assigned) / 1e9, cpu)))
 
 
-def write(cluster: OwnCluster, owner: Owner, folder: Path) -> float:
+def write(cluster: ManagedCluster, owner: ProcessOwner, folder: Path) -> float:
     """Write as fast as one producer can for a while; records per second."""
     log = EventLog(folder / "history" / "events" / "harness.jsonl", "harness")
-    home = running_group.Home(owner, log, folder / "history", folder / "logs")
+    home = running_group.RunPaths(owner, log, folder / "history", folder / "logs")
     spec = scenario.Group(members=1)
     topics = {t: {int(p): tp for p, tp in ps.items()} for t, ps in TOPICS.items()}
     writers = running_group.make(home, cluster, spec, PollLoop(rate_hz=0), names=RunNames("g"), topics=topics, seed=1)
@@ -114,7 +114,7 @@ def write(cluster: OwnCluster, owner: Owner, folder: Path) -> float:
     return float(count / seconds)
 
 
-def audit_once(cluster: OwnCluster, folder: Path) -> float:
+def audit_once(cluster: ManagedCluster, folder: Path) -> float:
     """Read the whole topic; records per second."""
     began = time.monotonic()
     numbers = {TopicPartition("bench", partition): partition for partition in range(PARTITIONS)}
@@ -127,7 +127,7 @@ def shown(name: str, rates: list[float]) -> str:
     return f"{name}: median {statistics.median(rates):,.0f} records/s ({', '.join(f'{r:,.0f}' for r in rates)})"
 
 
-def measure(cluster: OwnCluster, folder: Path, batch: int) -> None:
+def measure(cluster: ManagedCluster, folder: Path, batch: int) -> None:
     """Rates and CPU times of the three loops."""
     best: dict[str, tuple[float, float]] = {}
     base = MemberConfig(
@@ -154,7 +154,7 @@ def measure(cluster: OwnCluster, folder: Path, batch: int) -> None:
 
 def main() -> None:
     """Run everything on a cluster of its own."""
-    with tempfile.TemporaryDirectory() as folder, Owner.open() as owner:
+    with tempfile.TemporaryDirectory() as folder, ProcessOwner.open() as owner:
         cluster = local.start(ClusterSpec(slots=2), owner)
         cluster.admin.create_topics([scenario.Topic("bench", PARTITIONS)])
         rates = [write(cluster, owner, Path(folder) / f"write-{turn}") for turn in range(WRITES)]

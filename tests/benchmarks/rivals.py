@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from fencepost.checkers.kernel.ranges import UNACKED
+from fencepost.checkers.kernel.partitioning import UNACKED
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import FOREVER
 

@@ -28,11 +28,11 @@ from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
 from fencepost.faults import Stall
-from fencepost.history import State
+from fencepost.history import RecordState
 from fencepost.model import Severity, Verdict
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member
 from fencepost.workloads import DeadLetters, PollLoop, Requeue
 
@@ -90,7 +90,7 @@ def measured(folder: Path, tables: Tables, verdict: Verdict) -> Cost:
     during = Window(outage.begun_ns, outage.undone_ns + AFTER_S * NS)
     columns = ["tp", "offset", "done_ns", "state"]
     rows = pa.concat_tables(pq.read_table(path, columns=columns) for path in (folder / "history/delivered").iterdir())
-    done = rows.filter(pa.compute.equal(rows["state"], int(State.DONE)))
+    done = rows.filter(pa.compute.equal(rows["state"], int(RecordState.DONE)))
     tp, offset, done_ns = (done[name].to_numpy() for name in columns[:3])
     inside = (during.begin_ns <= done_ns) & (done_ns < during.end_ns)
     idle_s = [longest_s(done_ns[inside & (tp == one)], during) for one in range(PARTITIONS)]

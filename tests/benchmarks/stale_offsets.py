@@ -28,14 +28,14 @@ from cluster import running
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.clusters.admin import OFFSETS_TOPIC, requests
 from fencepost.clusters.admin.connections import Connections
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import WaitTimeout
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition, group_partition
 from fencepost.model.endpoint import Endpoint
 from fencepost.model.settings import KAFKAS
 from fencepost.model.topic import Topic
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
 GROUP, PLACE = "movers", TopicPartition("orders", 0)
 WITHIN_S = 10.0
@@ -60,7 +60,7 @@ class Move(NamedTuple):
 
 
 @contextmanager
-def raw(cluster: OwnCluster, stable: bool) -> Iterator[Asks]:
+def raw(cluster: ManagedCluster, stable: bool) -> Iterator[Asks]:
     """Whoever asks the new coordinator itself."""
     endpoints = (
         Endpoint(host, int(port)) for host, _, port in (e.rpartition(":") for e in cluster.bootstrap().split(","))
@@ -68,11 +68,11 @@ def raw(cluster: OwnCluster, stable: bool) -> Iterator[Asks]:
     connections = Connections(dict(zip(cluster.brokers, endpoints, strict=True)))
 
     def ask(broker: int) -> int | None:
-        answer = connections.ask_once(broker, requests.offset_fetch(GROUP, stable=stable))
+        answer = connections.request_once(broker, requests.offset_fetch(GROUP, stable=stable))
         if answer is None or answer.groups[0].error_code:
             return None
-        told = [one for topic in answer.groups[0].topics for one in topic.partitions]
-        return next((int(one.committed_offset) for one in told if not one.error_code), None)
+        reported = [one for topic in answer.groups[0].topics for one in topic.partitions]
+        return next((int(one.committed_offset) for one in reported if not one.error_code), None)
 
     try:
         yield ask
@@ -81,17 +81,17 @@ def raw(cluster: OwnCluster, stable: bool) -> Iterator[Asks]:
 
 
 @contextmanager
-def confluent(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
+def confluent(cluster: ManagedCluster, isolation: str) -> Iterator[Asks]:
     """confluent-kafka, which finds the coordinator by itself."""
     place = ck.TopicPartition(*PLACE)
     consumer = ck.Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": GROUP, "isolation.level": isolation})
 
     def ask(broker: int) -> int | None:
         try:
-            told = consumer.committed([place], timeout=1)[0]
+            reported = consumer.committed([place], timeout=1)[0]
         except ck.KafkaException:
             return None
-        return None if told.error else int(told.offset)
+        return None if reported.error else int(reported.offset)
 
     try:
         yield ask
@@ -100,7 +100,7 @@ def confluent(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
 
 
 @contextmanager
-def kafka_python(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
+def kafka_python(cluster: ManagedCluster, isolation: str) -> Iterator[Asks]:
     """kafka-python, likewise."""
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=cluster.bootstrap(), group_id=GROUP, isolation_level=isolation, enable_auto_commit=False
@@ -109,10 +109,10 @@ def kafka_python(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
 
     def ask(broker: int) -> int | None:
         try:
-            told = consumer.committed(kafka.TopicPartition(*PLACE), timeout_ms=1000)
+            reported = consumer.committed(kafka.TopicPartition(*PLACE), timeout_ms=1000)
         except kafka.errors.KafkaError:
             return None
-        return -1 if told is None else int(told)
+        return -1 if reported is None else int(reported)
 
     try:
         yield ask
@@ -121,7 +121,7 @@ def kafka_python(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
 
 
 @contextmanager
-def of_aiokafka(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
+def of_aiokafka(cluster: ManagedCluster, isolation: str) -> Iterator[Asks]:
     """aiokafka, likewise, in an event loop of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -141,10 +141,12 @@ def of_aiokafka(cluster: OwnCluster, isolation: str) -> Iterator[Asks]:
     consumer = wait(started())
 
     def ask(broker: int) -> int | None:
-        told = wait(consumer.committed(aiokafka.TopicPartition(*PLACE)))
-        if told is None:  # so it takes an error of the whole request, as NOT_COORDINATOR, and asks the same one again
+        reported = wait(consumer.committed(aiokafka.TopicPartition(*PLACE)))
+        if (
+            reported is None
+        ):  # so it takes an error of the whole request, as NOT_COORDINATOR, and asks the same one again
             consumer._coordinator.coordinator_dead()
-        return told
+        return reported
 
     try:
         yield ask
@@ -160,7 +162,7 @@ LEVELS = ("read_uncommitted", "read_committed")
 
 
 @contextmanager
-def asking(cluster: OwnCluster, libraries: bool) -> Iterator[dict[str, Asks]]:
+def asking(cluster: ManagedCluster, libraries: bool) -> Iterator[dict[str, Asks]]:
     """Who asks, by what the table calls them: raw requests, or client libraries."""
     with ExitStack() as stack:
         if not libraries:
@@ -176,7 +178,7 @@ def asking(cluster: OwnCluster, libraries: bool) -> Iterator[dict[str, Asks]]:
 class Committer:
     """Commits the offsets of the group, and tells when it was acknowledged."""
 
-    def __init__(self, cluster: OwnCluster) -> None:
+    def __init__(self, cluster: ManagedCluster) -> None:
         self._admin = cluster.admin
         self._nobody = ck.Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": GROUP})
         self._producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "transactional.id": "mover"})
@@ -204,10 +206,10 @@ def listened(ask: Asks, broker: int, offset: int, since_ns: int) -> Told:
 
     def new() -> bool:
         asked_ns = now_ns()
-        told = ask(broker)
-        if told is not None and told < offset:
+        reported = ask(broker)
+        if reported is not None and reported < offset:
             stale.append((asked_ns, now_ns()))
-        return told is not None and told >= offset
+        return reported is not None and reported >= offset
 
     heard = True
     try:
@@ -220,7 +222,7 @@ def listened(ask: Asks, broker: int, offset: int, since_ns: int) -> Told:
 
 def moves(version: str, count: int, libraries: bool) -> Iterator[Move]:
     """So many moves of the coordinator of one cluster."""
-    with Owner.open() as owner, running(owner, ClusterSpec(brokers=3, slots=1, kafka=version)) as (cluster, _):
+    with ProcessOwner.open() as owner, running(owner, ClusterSpec(brokers=3, slots=1, kafka=version)) as (cluster, _):
         admin = cluster.admin
         admin.create_topics([Topic(PLACE.topic, partitions=1)])
         eventually(lambda: admin.coordinator(GROUP) >= 0, WITHIN_S, "a coordinator")
@@ -235,7 +237,9 @@ def moves(version: str, count: int, libraries: bool) -> Iterator[Move]:
             committer.close()
 
 
-def moved(cluster: OwnCluster, place: TopicPartition, committer: Committer, asks: Mapping[str, Asks], to: int) -> Move:
+def moved(
+    cluster: ManagedCluster, place: TopicPartition, committer: Committer, asks: Mapping[str, Asks], to: int
+) -> Move:
     """One move, right after the offset ``to`` was committed."""
     admin, replicas = cluster.admin, sorted(cluster.admin.replicas(place.topic)[place.partition])
     leader = admin.leaders(place.topic)[place.partition]
@@ -245,19 +249,19 @@ def moved(cluster: OwnCluster, place: TopicPartition, committer: Committer, asks
     )
     order = [wanted, *(replica for replica in replicas if replica != wanted)]
     admin.reassign(place, order)
-    transaction, told = to % 2 == 1, dict[str, Told]()
+    transaction, reported = to % 2 == 1, dict[str, Told]()
     acked_ns = committer.commit(to, transaction)
 
     def listens(name: str) -> None:
-        told[name] = listened(asks[name], wanted, to, acked_ns)
+        reported[name] = listened(asks[name], wanted, to, acked_ns)
 
     threads = [threading.Thread(target=listens, args=(name,)) for name in asks]
-    election = threading.Thread(target=admin.arrange, args=(place, order))
+    election = threading.Thread(target=admin.elect_leader, args=(place, order))
     for thread in (election, *threads):
         thread.start()
     for thread in (election, *threads):
         thread.join()
-    return Move(transaction, told)
+    return Move(transaction, reported)
 
 
 def interval(hits: int, tries: int) -> tuple[float, float]:
@@ -268,13 +272,13 @@ def interval(hits: int, tries: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def shown(told: Sequence[Told]) -> str:
+def shown(reported: Sequence[Told]) -> str:
     """Of how many moves there were stale answers, and how long after the acknowledgement the last one was given."""
-    lasted_s = [one.last_s for one in told if one.stale]
-    low, high = interval(len(lasted_s), len(told))
-    rate = f"{len(lasted_s)} of {len(told)} ({low:.1%} to {high:.1%})"
+    lasted_s = [one.last_s for one in reported if one.stale]
+    low, high = interval(len(lasted_s), len(reported))
+    rate = f"{len(lasted_s)} of {len(reported)} ({low:.1%} to {high:.1%})"
     times = f", for {median(lasted_s):.2f} s, at most {max(lasted_s):.2f} s" if lasted_s else ""
-    deaf = sum(not one.heard for one in told)
+    deaf = sum(not one.heard for one in reported)
     return f"{rate}{times}" + (f"; {deaf} not told the new one within {WITHIN_S:g} s" if deaf else "")
 
 

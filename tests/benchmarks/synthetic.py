@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.evidence.seal import seal
-from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, State
+from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState
 from fencepost.history.run_folder import RunFolder
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
@@ -121,7 +121,7 @@ class Shape:
         return -(-self.turns // self.rounds_each_life) if self.rounds_each_life else 1
 
     def names(self) -> list[str]:
-        """All incarnations; ``Turns.who`` is an index into them."""
+        """All incarnations; ``BugTrigger.who`` is an index into them."""
         return [f"member-{member}.{life + 1}" for life in range(self.lives) for member in range(self.members)]
 
 
@@ -262,7 +262,7 @@ def _jobs(history: Path, shape: Shape) -> Iterator[tuple[str, Job]]:
     for writer in range(WRITERS):
         name = f"produced/producer-{writer}"
         yield f"{name}.parquet", partial(_write_produced, history / f"{name}.parquet", shape, writer)
-        columns.write(history / f"{name}.unacked.parquet", PRODUCED_COLUMNS, [])
+        parquet_records.write(history / f"{name}.unacked.parquet", PRODUCED_COLUMNS, [])
     yield "coordinator", partial(_write_coordinator, history / "coordinator", shape)
     yield "events.parquet", partial(_write_events, history / "events.parquet", shape)
     for who, name in enumerate(shape.names()):
@@ -314,11 +314,11 @@ def _mixed(number: Array) -> Array:
 def _write_produced(path: Path, shape: Shape, writer: int) -> None:
     turns = Turns.of(shape)
 
-    def groups() -> Iterator[columns.Columns]:
+    def groups() -> Iterator[parquet_records.Columns]:
         for tp in range(shape.partitions):
             most = -(-int(shape.each(tp)) // (WRITERS * BATCH)) * BATCH
-            for cut in range(0, most, columns.ROW_GROUP_ROWS):
-                of_writer = np.arange(cut, cut + columns.ROW_GROUP_ROWS)
+            for cut in range(0, most, parquet_records.ROW_GROUP_ROWS):
+                of_writer = np.arange(cut, cut + parquet_records.ROW_GROUP_ROWS)
                 index = (of_writer // BATCH * WRITERS + writer) * BATCH + of_writer % BATCH
                 index = index[index < shape.each(tp)]
                 sent = turns.sent_from_ns + index * US
@@ -326,22 +326,22 @@ def _write_produced(path: Path, shape: Shape, writer: int) -> None:
                 if len(index):
                     yield {**_content(shape, tp, index), **times}
 
-    columns.write(path, PRODUCED_COLUMNS, groups())
+    parquet_records.write(path, PRODUCED_COLUMNS, groups())
 
 
 def _write_log(path: Path, shape: Shape) -> None:
     turns = Turns.of(shape)
 
-    def groups() -> Iterator[columns.Columns]:
+    def groups() -> Iterator[parquet_records.Columns]:
         for tp in range(shape.partitions):
             gone = turns.middle(tp, VANISH)
-            for cut in range(0, int(shape.each(tp)), columns.ROW_GROUP_ROWS):
-                index = np.arange(cut, min(cut + columns.ROW_GROUP_ROWS, int(shape.each(tp))))
+            for cut in range(0, int(shape.each(tp)), parquet_records.ROW_GROUP_ROWS):
+                index = np.arange(cut, min(cut + parquet_records.ROW_GROUP_ROWS, int(shape.each(tp))))
                 if shape.dirt:
                     index = index[(index < gone) | (index >= gone + 2 * shape.dirt)]
                 yield {**_content(shape, tp, index), "appended_ms": (turns.sent_from_ns + index * US) // MS}
 
-    columns.write(path, LOG_COLUMNS, groups())
+    parquet_records.write(path, LOG_COLUMNS, groups())
 
 
 def _stretches(turns: Turns, who: int, tp: int) -> Array:
@@ -368,18 +368,18 @@ def _stretches(turns: Turns, who: int, tp: int) -> Array:
 def _write_delivered(path: Path, shape: Shape, who: int) -> None:
     turns = Turns.of(shape)
 
-    def groups() -> Iterator[columns.Columns]:
+    def groups() -> Iterator[parquet_records.Columns]:
         for tp in range(shape.partitions):
             stretches = _stretches(turns, who, tp)
             ends = np.cumsum(stretches[:, 2] - stretches[:, 1])
-            for cut in range(0, int(ends[-1]) if len(ends) else 0, columns.ROW_GROUP_ROWS):
-                order = np.arange(cut, min(cut + columns.ROW_GROUP_ROWS, int(ends[-1])))
+            for cut in range(0, int(ends[-1]) if len(ends) else 0, parquet_records.ROW_GROUP_ROWS):
+                order = np.arange(cut, min(cut + parquet_records.ROW_GROUP_ROWS, int(ends[-1])))
                 yield _delivered(turns, who, tp, order, stretches, ends)
 
-    columns.write(path, DELIVERED_COLUMNS, groups())
+    parquet_records.write(path, DELIVERED_COLUMNS, groups())
 
 
-def _delivered(turns: Turns, who: int, tp: int, order: Array, stretches: Array, ends: Array) -> columns.Columns:
+def _delivered(turns: Turns, who: int, tp: int, order: Array, stretches: Array, ends: Array) -> parquet_records.Columns:
     """The deliveries number ``order`` of an incarnation and a partition."""
     stretch = np.searchsorted(ends, order, side="right")
     n, first, last, before = stretches[stretch].T
@@ -403,7 +403,7 @@ def _delivered(turns: Turns, who: int, tp: int, order: Array, stretches: Array, 
         "delivered_ns": np.maximum(poll_ns, turns.from_ns(n)),
         "begin_ns": at_ns + US + jitter,
         "done_ns": at_ns + 20 * US + 2 * jitter,
-        "state": np.full(len(order), State.DONE, np.int8),
+        "state": np.full(len(order), RecordState.DONE, np.int8),
         "thread": np.zeros(len(order), np.int16),
     }
 
@@ -467,9 +467,9 @@ def _steps(turns: Turns) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         fault, target = ("bounce", name.rpartition(".")[0]) if name else ("move_coordinator", "")
         entry = {"step": step, "at_s": (at_ns - T0) / S, "fault": {"type": fault}, "pick": 0.5, "target": None}
         evidence = {"took_effect": True, "at_ns": at_ns + US, "what": "as told", "data": {}}
-        told = {"step": step, "fault": fault, "target": target, "members": [name] if name else [], "brokers": []}
+        reported = {"step": step, "fault": fault, "target": target, "members": [name] if name else [], "brokers": []}
         plan = {**entry, "heal_after_s": None, "required": True, "expect": None}
-        found.append((plan, {**told, "expect": None, "evidence": evidence}))
+        found.append((plan, {**reported, "expect": None, "evidence": evidence}))
     return found
 
 
@@ -534,8 +534,8 @@ def _rare_events(turns: Turns) -> dict[str, list[Any]]:
         ):
             found.append((kind, name, at_ns, at_ns + 1, about))
     kinds, actors, begins, ends, details = zip(*found, strict=True)
-    told = [json.dumps(detail) for detail in details]
-    return {"kind": kinds, "actor": actors, "begin_ns": begins, "end_ns": ends, "detail": told}
+    reported = [json.dumps(detail) for detail in details]
+    return {"kind": kinds, "actor": actors, "begin_ns": begins, "end_ns": ends, "detail": reported}
 
 
 def _write_coordinator(folder: Path, shape: Shape) -> None:
@@ -572,8 +572,8 @@ def _round(turns: Turns, n: int, owned: dict[str, list[int]]) -> Iterator[str]:
     for name, tps in owned.items():
         some = np.array(tps)
         starts = turns.shape.next_offset(some, turns.first(some, n)) if n else np.full(len(tps), -1)
-        told = [[TOPIC, tp, start, None] for tp, start in zip(tps, starts.tolist(), strict=True)]
-        yield _request("OFFSET_FETCH", name, n, from_ns - 150 * US, 20 * US, offsets=told)
+        reported = [[TOPIC, tp, start, None] for tp, start in zip(tps, starts.tolist(), strict=True)]
+        yield _request("OFFSET_FETCH", name, n, from_ns - 150 * US, 20 * US, offsets=reported)
     for name in owned:
         yield _request("HEARTBEAT", name, n, from_ns - 100 * US, 20 * US)
 

@@ -25,7 +25,7 @@ from typing import Any
 from synthetic import Shape, planted, write
 
 from fencepost.checkers import judge
-from fencepost.checkers.spark import finder
+from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
 from fencepost.history.run_folder import RunFolder
 from fencepost.reports import html
@@ -51,7 +51,7 @@ def measure(run: Path) -> None:
         return done
 
     timed("load", partial(load, run))
-    verdict = timed("verdict", partial(judge.judge, run, finder.find_here))
+    verdict = timed("verdict", partial(judge.judge, run, detector.find_here))
     RunFolder.open(run).write_verdict(verdict)
     timed("report", partial(html.render, run))
     found = Counter[str]()
@@ -66,15 +66,15 @@ def compare(runs: Path, intervals: int, limit_s: int, before: dict[str, float]) 
     shape = small_tables(intervals)
     run = write(runs, shape)
     command = [sys.executable, __file__, "--one", str(run), "--limit", str(limit_s)]
-    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    *steps, last = [json.loads(line) for line in told.stdout.splitlines()] or [{}]
+    reported = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    *steps, last = [json.loads(line) for line in reported.stdout.splitlines()] or [{}]
     print(f"{intervals:,} intervals, {shape.members * shape.lives:,} incarnations, {shape.turns:,} rounds")
     steps += [last] if "step" in last else []
     for step in steps:
         growth = f"{step['cpu_s'] / before[step['step']]:6.1f} x" if step["step"] in before else ""
         print(f"  {step['step']:10}{step['cpu_s']:9.2f} s{step['peak'] / 2**30:8.2f} GiB {growth}")
-    if told.returncode:
-        print(f"  given up after {limit_s} s of CPU" if told.returncode == -signal.SIGXCPU else "  it failed")
+    if reported.returncode:
+        print(f"  given up after {limit_s} s of CPU" if reported.returncode == -signal.SIGXCPU else "  it failed")
     else:
         sizes = (f"{name} {last[name] / 1e6:.1f} MB" for name in ("verdict.json", "report.html"))
         print(f"  {', '.join(sizes)}; {sum(last['found'].values()):,} sightings")

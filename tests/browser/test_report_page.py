@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import report_runs as runs
 
-from fencepost.reports import folder, html, story
+from fencepost.reports import folder, html, run_timeline
 
 pytestmark = pytest.mark.browser
 OPENS_WITHIN_MS = 20_000  # the goal is 2 s; a busy machine must not fail the test
@@ -65,7 +65,7 @@ def test_verdict_and_worst_finding_are_in_the_first_screen(page: Any) -> None:
 
 
 def test_the_timeline_has_a_visible_bar_for_every_interval_of_ownership(page: Any, invalid: Path) -> None:
-    intervals = story.tell(folder.read(invalid)).intervals
+    intervals = run_timeline.build(folder.read(invalid)).intervals
     bars = page.locator("#plot g.own")
     assert bars.count() == len(intervals)
     titles = bars.locator("title").all_text_contents()
@@ -85,8 +85,8 @@ def test_every_link_inside_the_page_leads_somewhere(page: Any) -> None:
 @pytest.mark.parametrize("scripts", [True, False])
 def test_hostile_strings_stay_text(opened: Open, tmp_path: Path, scripts: bool) -> None:
     finding = runs.lost(topic=EVIL, sentence=EVIL)
-    told = runs.verdict(EVIL, runs.checks("invalid", finding))
-    run = runs.write_run(tmp_path / "run", told, runs.group_history(EVIL, EVIL), name=EVIL, topic=EVIL)
+    reported = runs.verdict(EVIL, runs.checks("invalid", finding))
+    run = runs.write_run(tmp_path / "run", reported, runs.group_history(EVIL, EVIL), name=EVIL, topic=EVIL)
     page = opened(run, java_script_enabled=scripts)
     assert page.locator("h1").inner_text() == EVIL
     assert page.locator("#worst .sentence").inner_text() == EVIL

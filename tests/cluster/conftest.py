@@ -18,15 +18,16 @@ from fault_table import Cell, Noted
 from cluster.docker_base import base_image
 from cluster.worlds import LONG_S, Inject, World, bounded
 from fencepost.clock import eventually, now_ns
-from fencepost.clusters import docker, local
-from fencepost.clusters.docker_images import BASE
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters import local
+from fencepost.clusters.docker import engine as docker_engine
+from fencepost.clusters.docker.images import BASE
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ProvisionError
 from fencepost.group import running_group as groups
 from fencepost.interfaces import Cluster, ClusterSpec, Fault, Injection, Target
 from fencepost.model.run_names import RunNames
 from fencepost.network import packets
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
@@ -35,13 +36,13 @@ SLOTS = 4
 
 
 @pytest.fixture(scope="package")
-def session_owner() -> Iterator[Owner]:
-    with Owner.open() as owner:
+def session_owner() -> Iterator[ProcessOwner]:
+    with ProcessOwner.open() as owner:
         yield owner
 
 
 @pytest.fixture(scope="package")
-def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
+def session_cluster(session_owner: ProcessOwner) -> Iterator[ManagedCluster]:
     running = local.start(ClusterSpec(slots=SLOTS), session_owner)
     yield running
     running.stop()
@@ -54,7 +55,7 @@ def backend() -> str:
 
 
 @pytest.fixture
-def cluster(session_cluster: OwnCluster) -> Iterator[OwnCluster]:
+def cluster(session_cluster: ManagedCluster) -> Iterator[ManagedCluster]:
     """Three brokers and four slots, shared by all tests of the session; use topics and groups of your own."""
     yield session_cluster
     session_cluster.links.reset()
@@ -73,7 +74,7 @@ def cluster(session_cluster: OwnCluster) -> Iterator[OwnCluster]:
 @contextmanager
 def consuming(
     cluster: Cluster,
-    owner: Owner,
+    owner: ProcessOwner,
     history: Path,
     name: str,
     protocol: str,
@@ -84,7 +85,7 @@ def consuming(
     """Two members, which both own partitions, two spare ones and a producer; of ``more`` topics than the first."""
     names = (name, *more)
     cluster.admin.create_topics([scenario.Topic(topic, partitions=4) for topic in names])
-    home = groups.Home(owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, history / "logs")
+    home = groups.RunPaths(owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, history / "logs")
     config = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
     spec = scenario.Group(members=2, spare=2, static=static, protocol=protocol, config=config)
     topics = {topic: {p: 4 * number + p for p in range(4)} for number, topic in enumerate(names)}
@@ -104,8 +105,8 @@ def consuming(
 
 @pytest.fixture(scope="module")
 def world_of_module(
-    session_cluster: OwnCluster,
-    session_owner: Owner,
+    session_cluster: ManagedCluster,
+    session_owner: ProcessOwner,
     backend: str,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
@@ -120,29 +121,29 @@ def world_of_module(
 
 
 @pytest.fixture
-def world_of_consumers(cluster: OwnCluster, session_owner: Owner, tmp_path: Path) -> Iterator[World]:
+def world_of_consumers(cluster: ManagedCluster, session_owner: ProcessOwner, tmp_path: Path) -> Iterator[World]:
     """A group of the consumer protocol, for one test."""
     with consuming(cluster, session_owner, tmp_path, f"consumers-{tmp_path.name}", "consumer") as world:
         yield world
 
 
 @pytest.fixture
-def owners(monkeypatch: pytest.MonkeyPatch) -> list[Owner]:
+def owners(monkeypatch: pytest.MonkeyPatch) -> list[ProcessOwner]:
     """Those that this process opens while the test runs: what is left of others is nothing to it."""
-    opened, found = Owner.open, list[Owner]()
+    opened, found = ProcessOwner.open, list[ProcessOwner]()
 
-    def noted(*arguments: Any) -> Owner:
+    def noted(*arguments: Any) -> ProcessOwner:
         found.append(opened(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(Owner, "open", noted)
+    monkeypatch.setattr(ProcessOwner, "open", noted)
     return found
 
 
 @pytest.fixture(scope="session")
 def lacking_packets() -> str:
     """What keeps packets from being lost on this machine."""
-    return packets.lacking()
+    return packets.missing_reason()
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def packets_work(lacking_packets: str) -> None:
 
 
 @pytest.fixture
-def world(cluster: OwnCluster, world_of_module: World, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(cluster: ManagedCluster, world_of_module: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """What faults are tried on, whole again after other tests. What there is to see may come late on a busy machine."""
     bounded(monkeypatch, LONG_S)
     if ended := [member for member in world_of_module.members[:2] if member.pid is None]:
@@ -181,7 +182,7 @@ def inject(request: pytest.FixtureRequest) -> Iterator[Inject]:
 def engine() -> Iterator[Any]:
     """The Docker engine of this machine."""
     try:
-        docker.engine()
+        docker_engine.engine()
     except ProvisionError as error:
         pytest.skip(str(error))
     engine = library.from_env()

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from fencepost.evidence.wire import ERROR_NAMES
-from fencepost_member.outcomes import TABLE
+from fencepost.evidence.kafka_protocol import ERROR_NAMES
+from fencepost_member.kafka_errors import TABLE
 
 Row = dict[str, Any]
 Tp = tuple[str, int]
@@ -72,8 +72,8 @@ class History:
         files = sorted((history / "delivered").glob("*.parquet"))
         delivered = [row | {"actor": file.stem, "tp": tps[row["tp"]]} for file in files for row in _rows(file)]
         log = [row | {"tp": tps[row["tp"]]} for row in _rows(history / "log" / "audit.parquet")]
-        told = [_lines(history / "coordinator" / f"{name}.jsonl") for name in ("offsets", "requests")]
-        return cls(client, version, protocol, assignor, events, delivered, log, *told)
+        reported = [_lines(history / "coordinator" / f"{name}.jsonl") for name in ("offsets", "requests")]
+        return cls(client, version, protocol, assignor, events, delivered, log, *reported)
 
     def kinds(self, *kinds: str) -> list[Row]:
         """The events of members of these kinds, in the order of their begins."""
@@ -199,9 +199,9 @@ def tells_the_commits_that_the_coordinator_has(history: History) -> Iterator[str
         tp = (event["topic"], event["partition"])
         if not any(offset == event["offset"] and within[0] <= at <= within[1] for at, offset in history.committed[tp]):
             yield f"{event['actor']} tells a commit of {tp}, {event['offset']}, and the coordinator has none"
-    told = {((e["topic"], e["partition"]), e["offset"]) for e in commits if e["outcome"] != "fail"}
+    reported = {((e["topic"], e["partition"]), e["offset"]) for e in commits if e["outcome"] != "fail"}
     for tp, offset in ((tp, offset) for tp, all_ in history.committed.items() for _, offset in all_):
-        if (tp, offset) not in told:
+        if (tp, offset) not in reported:
             yield f"the coordinator has a commit of {tp}, {offset}, that nobody tells"
     if not any(history.committed.values()):
         yield "nobody commits anything"
@@ -324,9 +324,9 @@ def is_assigned_what_the_coordinator_gives(history: History) -> Iterator[str]:
     away = [(e["detail"]["members"][0], e["begin_ns"]) for e in history.faults("pause")]
     for at, until, now in given:
         for name, tps in now.values() if until - at > TOLD_NS else ():
-            told = {held.tp for held in history.held if held.actor == name and held.begin_ns < until}
-            if not any(name == who and at < since < until for who, since in away) and not tps <= told:
-                yield f"{name} is given {sorted(tps - told)}, and is not told"
+            reported = {held.tp for held in history.held if held.actor == name and held.begin_ns < until}
+            if not any(name == who and at < since < until for who, since in away) and not tps <= reported:
+                yield f"{name} is given {sorted(tps - reported)}, and is not told"
 
 
 QUESTIONS: tuple[Callable[[History], Iterator[str]], ...] = (

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fencepost.clusters import provision
-from fencepost.clusters.docker_images import BASE, client_libraries
-from fencepost.clusters.docker_removal import OWNER
-from fencepost.processes.owner import Owner
+from fencepost.clusters.docker.images import BASE, client_libraries
+from fencepost.clusters.docker.removal import OWNER
+from fencepost.clusters.kafka import provision
+from fencepost.processes.owner import ProcessOwner
 
 TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
 LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "turtledemo"}
@@ -82,7 +82,7 @@ def entry(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfil
     return made
 
 
-def left(engine: Any, *owners: Owner) -> list[str]:
+def left(engine: Any, *owners: ProcessOwner) -> list[str]:
     """The containers, networks and volumes of these owners."""
     return [thing for owner in owners for thing in left_of(engine, owner.token)]
 

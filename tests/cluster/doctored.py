@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.answers import answers
 from fencepost.checkers.tables.requests import Request
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.history import DELIVERED_COLUMNS
 
 Line = dict[str, Any]
@@ -42,8 +42,10 @@ def partition_of_two(run: Path) -> None:
 def _given(lines: list[Line]) -> Iterator[tuple[Line, str, dict[str, Any]]]:
     """What each record gives to each member that it gives something to."""
     for line in lines:
-        told = [line | {"assignment": line.get("assigned")}] if line["type"] == "current" else line.get("members") or ()
-        for member in told if line["type"] in ("current", "classic-group") else ():
+        reported = (
+            [line | {"assignment": line.get("assigned")}] if line["type"] == "current" else line.get("members") or ()
+        )
+        for member in reported if line["type"] in ("current", "classic-group") else ():
             if member["assignment"]:
                 yield line, member["member_id"], member["assignment"]
 
@@ -80,16 +82,16 @@ def delivery_that_is_missing(run: Path) -> None:
     groups = [file.read_row_group(n).to_pydict() for n in range(file.num_row_groups)]
     for values in groups[0].values():
         del values[len(values) // 2]
-    columns.write(path, DELIVERED_COLUMNS, groups)
+    parquet_records.write(path, DELIVERED_COLUMNS, groups)
 
 
 def deliveries_that_nobody_records(run: Path) -> None:
     """The members are a user's program, and of the last assignment of a partition to one of them no delivery is there.
     Before it ended that was committed."""
     path = run / "scenario.json"
-    told = json.loads(path.read_text())
-    told["scenario"]["workload"] = {"type": "own_program", "processed": "next-poll"}
-    path.write_text(json.dumps(told))
+    reported = json.loads(path.read_text())
+    reported["scenario"]["workload"] = {"type": "own_program", "processed": "next-poll"}
+    path.write_text(json.dumps(reported))
     path = next((run / "history" / "delivered").glob("*.parquet"))
     file = pq.ParquetFile(path)
     groups = [file.read_row_group(n).to_pydict() for n in range(file.num_row_groups)]
@@ -98,7 +100,7 @@ def deliveries_that_nobody_records(run: Path) -> None:
     for group in groups:
         kept = [n for n, one in enumerate(group["interval"]) if (group["tp"][n], one) != (tp, interval)]
         group.update({name: [values[n] for n in kept] for name, values in group.items()})
-    columns.write(path, DELIVERED_COLUMNS, [group for group in groups if group["tp"]])
+    parquet_records.write(path, DELIVERED_COLUMNS, [group for group in groups if group["tp"]])
 
 
 def answer_that_is_older(run: Path) -> None:
@@ -111,11 +113,11 @@ def answer_that_is_older(run: Path) -> None:
         for rows in groups:
             for first in (row for row in rows if row["position"] == 0):
                 interval = tables.interval.get((taker.stem, first["tp"], first["interval"]))
-                told = answers(tables, interval, first["delivered_ns"]) if interval else []
+                reported = answers(tables, interval, first["delivered_ns"]) if interval else []
                 older = [a.offset for a in tables.accepted_of[first["tp"]] if a.offset < first["offset"]]
-                if first["ord"] or not older or [answer.offset for answer in told] != [first["offset"]]:
+                if first["ord"] or not older or [answer.offset for answer in reported] != [first["offset"]]:
                     continue
-                _tell(run, told[0], older[-1])
+                _tell(run, reported[0], older[-1])
                 again = _done_before(run, first["tp"], range(older[-1], first["offset"]))
                 own = ("interval", "poll", "delivered_ns")
                 same = dict.fromkeys(("begin_ns", "done_ns"), first["delivered_ns"]) | {
@@ -126,7 +128,9 @@ def answer_that_is_older(run: Path) -> None:
                     for row in of:
                         row["ord"] += len(again) * (row["tp"] == first["tp"])
                 names = DELIVERED_COLUMNS
-                columns.write(taker, names, ({name: [row[name] for row in of] for name in names} for of in groups))
+                parquet_records.write(
+                    taker, names, ({name: [row[name] for row in of] for name in names} for of in groups)
+                )
                 return
     raise AssertionError("no member took a partition over of which another one had committed anything twice")
 

@@ -10,7 +10,7 @@ from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Re
 from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at, past_session
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import idle, member
 from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 

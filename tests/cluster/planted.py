@@ -102,7 +102,7 @@ class Bug:
 
 
 def of_member(name: str) -> dict[str, str]:
-    """The options that plant a bug of ``fencepost_member.planted``."""
+    """The options that plant a bug of ``fencepost_member.planted_bugs``."""
     return {"planted_bug": name}
 
 

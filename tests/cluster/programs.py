@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fencepost import Group, Scenario, runner
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.model import Severity, Verdict
 
 

@@ -21,8 +21,8 @@ from kafka.errors import KafkaTimeoutError
 
 from cluster.worlds import LONG_S
 from fencepost.clock import eventually
-from fencepost.clusters.own import OwnCluster
-from fencepost.model.clients import KNOWN, Extra, Library
+from fencepost.clusters.managed_cluster import ManagedCluster
+from fencepost.model.clients import KNOWN, AdapterFeature, Library
 from fencepost.scenario import scenario
 from fencepost_member import adapters
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
@@ -115,7 +115,7 @@ class Member:
 class Cast:
     """Members of one client and protocol, of a group and a topic of their own."""
 
-    def __init__(self, cluster: OwnCluster, library: Library, protocol: str) -> None:
+    def __init__(self, cluster: ManagedCluster, library: Library, protocol: str) -> None:
         self.cluster, self.library, self.protocol = cluster, library, protocol
         self.name = f"adapters-{library.name}-{protocol}-{next(_NUMBERS)}"
         self.members: list[Member] = []
@@ -146,8 +146,8 @@ class Cast:
         )
 
     def joins(self, **more: Any) -> Member:
-        told = Told()
-        member = Member(adapters.connect(self.config(**more), told), told)
+        reported = Told()
+        member = Member(adapters.connect(self.config(**more), reported), reported)
         self.members.append(member)
         member.adapter.subscribe([self.name])
         return member
@@ -178,7 +178,7 @@ class Cast:
 
 
 @pytest.fixture
-def cast(cluster: OwnCluster, library: Library, protocol: str) -> Iterator[Cast]:
+def cast(cluster: ManagedCluster, library: Library, protocol: str) -> Iterator[Cast]:
     cast = Cast(cluster, library, protocol)
     yield cast
     for member in [*cast.members]:
@@ -212,13 +212,13 @@ def test_partitions_change_hands_and_callbacks_come_on_the_callers_thread(cast: 
     first = cast.owner()
     member_id, generation = first.adapter.identity()
     assert (member_id != "", generation > 0) == (True, True)
-    first.told.inside = lambda what, tps: told.append(first.adapter.commit(dict.fromkeys(tps, 5)))
-    told: list[dict[Tp, str]] = []
+    first.told.inside = lambda what, tps: reported.append(first.adapter.commit(dict.fromkeys(tps, 5)))
+    reported: list[dict[Tp, str]] = []
     second = cast.joins()
     cast.poll_until(lambda: len(first.told.owned) == len(second.told.owned) == PARTITIONS // 2, "both to own a half")
     given = [partitions for what, partitions in first.told.callbacks if what == "revoked"]
     assert (len(set().union(*given)) == PARTITIONS) == (cast.protocol == "eager")
-    assert {error for answer in told for error in answer.values()} == {""}
+    assert {error for answer in reported for error in answer.values()} == {""}
     assert {tp: at for tp, at in cast.committed().items() if tp in second.told.owned} == dict.fromkeys(
         second.told.owned, 5
     )
@@ -288,11 +288,11 @@ def test_what_the_client_commits_by_itself_is_told_where_it_tells_it(cast: Cast)
     member = cast.owner(loop=LoopConfig(commit="auto", commit_every_ms=200))
     cast.poll_until(lambda: len(member.records) == EACH * PARTITIONS, "all records")
     everything = {cast.tp(p): EACH for p in range(PARTITIONS)}
-    if Extra.STORES in cast.library.extras:
+    if AdapterFeature.STORES in cast.library.extras:
         assert cast.committed() == {}
         member.adapter.store(everything)
     cast.poll_until(lambda: cast.committed() == everything, "the client to commit it")
-    if Extra.REPORTS in cast.library.extras:
+    if AdapterFeature.REPORTS in cast.library.extras:
         cast.poll_until(lambda: member.told.commits == everything, "the client to tell it")
     assert member.told.threads == {threading.get_ident()}
 

@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from fencepost import runner
 from fencepost.clock import eventually
 from fencepost.clusters import backends, local
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.model.topic import Topic
-from fencepost.runner.phases import Progress
+from fencepost.runner.phases import RunProgress
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import PollLoop
 
@@ -44,14 +44,14 @@ def write(bootstrap: str) -> None:
 
 
 def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path) -> None:
-    clusters: list[OwnCluster] = []
+    clusters: list[ManagedCluster] = []
     added: list[str] = []
 
-    def start(*arguments: Any) -> OwnCluster:
+    def start(*arguments: Any) -> ManagedCluster:
         clusters.append(local.start(*arguments))
         return clusters[0]
 
-    def add_one(progress: Progress) -> None:
+    def add_one(progress: RunProgress) -> None:
         if progress.phase != "chaos" or added:
             return
         added.append("orders")

@@ -21,10 +21,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource
 from cluster.plans import topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see, requests_by
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.records import load_records
-from fencepost.checkers.tables.settled import settled
+from fencepost.checkers.tables.transactions import settled
 from fencepost.clock import eventually, now_ns
 from fencepost.errors import ClusterError, FaultError
 from fencepost.faults import (
@@ -38,13 +38,13 @@ from fencepost.faults import (
     RemoveMember,
     ResetOffsets,
 )
-from fencepost.history import Sent
+from fencepost.history import SendOutcome
 from fencepost.interfaces import Fault, Target, Workload
 from fencepost.model import Severity, TopicPartition, Validity
 from fencepost.model.topic import Topic
 from fencepost.plugin import Chaos
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at, past_session
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import all_members, member
 from fencepost.workloads import DeadLetters, PollLoop, Transform
 
@@ -133,7 +133,7 @@ def test_a_member_of_the_consumer_protocol_is_removed_as_well(world_of_consumers
 
 def members_of(world: World) -> dict[str, str]:
     """By member id, the protocol of each, as the coordinator describes them."""
-    return {name: told.protocol for name, told in world.cluster.admin.describe(world.group).members.items()}
+    return {name: reported.protocol for name, reported in world.cluster.admin.describe(world.group).members.items()}
 
 
 def removed(world: World, inject: Inject) -> None:
@@ -159,7 +159,7 @@ def test_offsets_are_reset_once_nobody_is_in_the_group_and_members_that_wake_sta
     admin, since_ns = world.cluster.admin, now_ns()
     goes_on(world)
     with standing_still(world):
-        eventually(lambda: not ResetOffsets().awaits(world, NOBODY), LONG_S, "the group to be empty")
+        eventually(lambda: not ResetOffsets().not_ready_reason(world, NOBODY), LONG_S, "the group to be empty")
         unheard = ResetOffsets().inject(with_admin(world, alter_offsets=nothing), NOBODY)
         with nothing_to_see():
             evidence = unheard.proven()
@@ -172,7 +172,7 @@ def test_offsets_are_reset_once_nobody_is_in_the_group_and_members_that_wake_sta
         assert after == {TopicPartition(world.group, p): begin for p, begin in begins.items()}
         moves = {str(tp): [before.get(tp, -1), to] for tp, to in after.items() if before.get(tp, -1) != to}
         assert proven.data["offsets"] == moves
-        assert "all committed offsets are where" in ResetOffsets().awaits(world, NOBODY)
+        assert "all committed offsets are where" in ResetOffsets().not_ready_reason(world, NOBODY)
     goes_on(world)
     heard = {one["error"] for m in world.members[:2] for one in requests_by(world, m.slot) if one["end_ns"] > since_ns}
     assert "UNKNOWN_MEMBER_ID" in heard
@@ -281,8 +281,11 @@ def settings_of(world: World, topic: str) -> dict[str, str]:
     """What a topic has of its own."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
     client = AdminClient({"bootstrap.servers": world.cluster.bootstrap()})
-    told, own = client.describe_configs([resource])[resource].result(LONG_S), ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: entry.value for name, entry in told.items() if entry.source == own}
+    reported, own = (
+        client.describe_configs([resource])[resource].result(LONG_S),
+        ConfigSource.DYNAMIC_TOPIC_CONFIG.value,
+    )
+    return {name: entry.value for name, entry in reported.items() if entry.source == own}
 
 
 # --- what a correct group makes of them, and what is judged --------------------------------------------------------
@@ -436,7 +439,7 @@ def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_
     (act,) = {(p["renewed"]["begin_ns"], p["renewed"]["end_ns"]) for p in partitions[4:]}
     records = load_records(run.folder)
     assert all(p.sent_ns <= act[1] for p in records.produced if p.tp >= 4)
-    assert all(p.sent_ns > act[1] for p in records.produced if p.tp < 4 and p.outcome != Sent.OK)
+    assert all(p.sent_ns > act[1] for p in records.produced if p.tp < 4 and p.outcome != SendOutcome.OK)
     offsets = [json.loads(line) for line in (run.folder / "history/coordinator/offsets.jsonl").read_text().splitlines()]
     deleted = [line for line in offsets if line["type"] == "commit" and line["deleted"]]
     before = [line for line in offsets if line["order"] < deleted[0]["order"]]
@@ -537,10 +540,10 @@ def test_what_cannot_be_now_is_awaited_and_refused(world: World) -> None:
         (unknown, RemoveMember(), MEMBER, "member-1 is not in the group"),
         (world, ResetOffsets(), NOBODY, "the group has 2 members"),
     ):
-        assert why in fault.awaits(there, target)
+        assert why in fault.not_ready_reason(there, target)
         with pytest.raises(FaultError, match=why):
             fault.inject(there, target)
-        assert not fault.awaits(world, target) or there is world
+        assert not fault.not_ready_reason(world, target) or there is world
 
 
 def test_what_kafka_refuses_is_told(world: World) -> None:

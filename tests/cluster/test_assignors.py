@@ -24,7 +24,7 @@ from fencepost.model.topic import Topic
 from fencepost.plugin import ChaosRun
 from fencepost.scenario import loader
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import idle
 from fencepost.workloads import PollLoop
 
@@ -94,8 +94,8 @@ def test_so_many_partitions_move_as_members_come(chaos: Any, name: str) -> None:
 
 def let_in(run: ChaosRun) -> list[dict[str, Any]]:
     """Of each member that came to the empty group the first request to join that was let in, in their order."""
-    told = (run.folder / "history" / "coordinator" / "requests.jsonl").read_text().splitlines()
-    joins = [r for r in map(json.loads, told) if r["api"] == "JOIN_GROUP" and not r["error"]]
+    reported = (run.folder / "history" / "coordinator" / "requests.jsonl").read_text().splitlines()
+    joins = [r for r in map(json.loads, reported) if r["api"] == "JOIN_GROUP" and not r["error"]]
     first = dict[str, dict[str, Any]]()
     for join in sorted(joins, key=itemgetter("start_ns")):
         first.setdefault(join["client_id"], join)

@@ -20,11 +20,11 @@ from cluster.worlds import LONG_S, World
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clusters.admin import OFFSETS_TOPIC
-from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.cache import quiet
-from fencepost.clusters.own import OwnCluster
-from fencepost.evidence import offsets, records
-from fencepost.evidence.times import Timeline
+from fencepost.clusters.managed_cluster import ManagedCluster
+from fencepost.evidence import dump_parser, offsets_topic
+from fencepost.evidence.clock_conversion import WallClockConverter
 from fencepost.faults import (
     AddPartitions,
     Bounce,
@@ -39,9 +39,9 @@ from fencepost.faults import (
 from fencepost.judging import judge
 from fencepost.model import Finding, Severity, Validity, Verdict, group_partition
 from fencepost.model.topic import Topic
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at, past_session
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
@@ -65,12 +65,12 @@ FOREIGN_TOPICS = ("not-ours", "fencepost-0badcafe-orders")  # the second one is 
 FOREIGN_GROUP = "not-ours"
 
 
-def address(cluster: OwnCluster, slot: int | None = None) -> str:
+def address(cluster: ManagedCluster, slot: int | None = None) -> str:
     """Of all, or of the listeners of a slot."""
     return "attach:" + cluster.bootstrap(slot).split(",")[0]
 
 
-def there(cluster: OwnCluster) -> dict[str, Any]:
+def there(cluster: ManagedCluster) -> dict[str, Any]:
     """What clients can see of a cluster: topics with their ends, groups with their offsets, the order of replicas."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap()})
     topics = sorted(admin.list_topics(timeout=LONG_S).topics)
@@ -83,7 +83,9 @@ def there(cluster: OwnCluster) -> dict[str, Any]:
 
 
 @contextmanager
-def guesting(cluster: OwnCluster, history: Path, static: bool = False, more: tuple[str, ...] = ()) -> Iterator[World]:
+def guesting(
+    cluster: ManagedCluster, history: Path, static: bool = False, more: tuple[str, ...] = ()
+) -> Iterator[World]:
     """A group in the same cluster, which knows it by an address alone; packets can be lost where this machine can."""
     attachment = Attachment.of(address(cluster))
     losing = () if attachment.abilities["packets"]() else [at(1, DropPackets(), member(0), heal_after=1)]
@@ -91,14 +93,14 @@ def guesting(cluster: OwnCluster, history: Path, static: bool = False, more: tup
     wanted = replace(SCENARIO, group=replace(SCENARIO.group, spare=1), schedule=losing)
     name = f"{attachment.prefix}guests"
     topics = tuple(f"{name}-{topic}" for topic in more)
-    with Owner.open() as owner, ExitStack() as stack:  # not the cluster's, which has rules of its own
+    with ProcessOwner.open() as owner, ExitStack() as stack:  # not the cluster's, which has rules of its own
         attached = attachment.start(wanted, wanted.plan(1), owner, quiet)
         stack.callback(attached.stop)
         yield stack.enter_context(consuming(attached, owner, history, name, "cooperative", static, topics, "attach"))
 
 
 @pytest.fixture(scope="module")
-def foreign(session_cluster: OwnCluster) -> None:
+def foreign(session_cluster: ManagedCluster) -> None:
     """What others have in the cluster: topics with records, and a group that committed."""
     missing = [topic for topic in FOREIGN_TOPICS if not session_cluster.admin.leaders(topic)]  # of two files
     session_cluster.admin.create_topics([Topic(topic, partitions=1) for topic in missing])
@@ -112,7 +114,7 @@ def foreign(session_cluster: OwnCluster) -> None:
 
 
 @pytest.fixture
-def unchanged(cluster: OwnCluster, foreign: None) -> Iterator[None]:
+def unchanged(cluster: ManagedCluster, foreign: None) -> Iterator[None]:
     """After the test the cluster is as it was before."""
     before = there(cluster)
     yield
@@ -126,7 +128,7 @@ def violations(verdict: Verdict) -> list[Finding]:
 @pytest.mark.core
 @pytest.mark.usefixtures("unchanged")
 def test_a_correct_group_keeps_what_can_be_judged_and_the_rest_is_unknown(
-    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path
+    cluster: ManagedCluster, chaos_spark: Spark, tmp_path: Path
 ) -> None:
     run = runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
     verdict = judge(run, chaos_spark)
@@ -141,9 +143,11 @@ def test_a_correct_group_keeps_what_can_be_judged_and_the_rest_is_unknown(
     assert all(fault["took_effect"] for fault in verdict.faults)
     for name in ("history", "ownership", "progress", "commits"):
         assert "the request log of an attached cluster's brokers cannot be read" in found[name].reason
-    told = " ".join(example["sentence"] for f in found["history"].findings for example in f.examples)
-    assert "__cluster_metadata" in told
-    assert "offsets.jsonl" not in told, "brokers on this machine's clock: their log of the group is part of the history"
+    reported = " ".join(example["sentence"] for f in found["history"].findings for example in f.examples)
+    assert "__cluster_metadata" in reported
+    assert "offsets.jsonl" not in reported, (
+        "brokers on this machine's clock: their log of the group is part of the history"
+    )
     asked = json.loads((run / "scenario.json").read_text())
     assert asked["scenario"]["topics"][0]["name"] == "orders", "so that it can be performed anywhere again"
     settings = json.loads((run / "history" / "settings.json").read_text())
@@ -158,7 +162,7 @@ def test_a_correct_group_keeps_what_can_be_judged_and_the_rest_is_unknown(
 
 @pytest.mark.usefixtures("unchanged")
 def test_what_an_administrator_does_hits_the_runs_own_topics_and_group(
-    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path
+    cluster: ManagedCluster, chaos_spark: Spark, tmp_path: Path
 ) -> None:
     steps = [
         at(1, MoveLeaders(("orders-1",))),
@@ -181,10 +185,13 @@ def as_written(run: Path) -> list[dict[str, Any]]:
     return [timeless(json.loads(line)) for line in lines]
 
 
-def as_brokers_keep_it(cluster: OwnCluster, group: str) -> list[dict[str, Any]]:
+def as_brokers_keep_it(cluster: ManagedCluster, group: str) -> list[dict[str, Any]]:
     """The same from their files."""
     dump = cluster.evidence.dump(OFFSETS_TOPIC, group_partition(group, len(cluster.admin.leaders(OFFSETS_TOPIC))))
-    return [timeless(fact) for fact in offsets.normalise(records.read(dump), Timeline.of([(0, 0)]), group, {})]
+    return [
+        timeless(fact)
+        for fact in offsets_topic.normalise(dump_parser.read(dump), WallClockConverter.of([(0, 0)]), group, {})
+    ]
 
 
 def timeless(fact: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +201,7 @@ def timeless(fact: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("name", ["off-by-one", "seek-back"])
 def test_a_planted_bug_is_found_under_its_kind(
-    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, name: str
+    cluster: ManagedCluster, chaos_spark: Spark, tmp_path: Path, name: str
 ) -> None:
     bug = BUGS[name]
     wrong = bug.scenario("cooperative")
@@ -207,7 +214,7 @@ def test_a_planted_bug_is_found_under_its_kind(
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("scenario", WRITING, ids=lambda scenario: scenario.name)
 def test_what_members_write_is_judged_and_goes_with_the_rest(
-    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, scenario: Scenario
+    cluster: ManagedCluster, chaos_spark: Spark, tmp_path: Path, scenario: Scenario
 ) -> None:
     asked = under("cooperative", scenario)
     run = runner.run(asked, plan=asked.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))

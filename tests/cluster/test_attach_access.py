@@ -15,19 +15,20 @@ from cluster.test_attach import SCENARIO as GUEST
 from cluster.test_attach import address, violations
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
-from fencepost.clusters import local, nodes
+from fencepost.clusters import local
 from fencepost.clusters.admin.cleaning import discover
-from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.nodes import Listener
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.kafka import server_properties
+from fencepost.clusters.kafka.server_properties import Listener
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
 from fencepost.faults import Kill, MoveCoordinator, Pause
 from fencepost.interfaces import ClusterSpec
 from fencepost.judging import judge
 from fencepost.model import Validity
 from fencepost.model.clients import MemberSpec
-from fencepost.processes.owner import Owner
-from fencepost.schedule.single import at, past_session
+from fencepost.processes.owner import ProcessOwner
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import member
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -45,9 +46,9 @@ Guard = Callable[[Listener], Mapping[str, Any]]
 
 
 @contextmanager
-def guarded(owner: Owner, protocol: str, *guards: Guard) -> Iterator[OwnCluster]:
+def guarded(owner: ProcessOwner, protocol: str, *guards: Guard) -> Iterator[ManagedCluster]:
     """A cluster whose listeners of each slot want ``protocol``, as a guard configures them."""
-    usual = nodes.broker_properties
+    usual = server_properties.broker_properties
 
     def properties(spec: ClusterSpec, broker: int, listeners: tuple[Listener, ...], *more: Any) -> dict[str, Any]:
         found = usual(spec, broker, listeners, *more)
@@ -59,7 +60,7 @@ def guarded(owner: Owner, protocol: str, *guards: Guard) -> Iterator[OwnCluster]
         return {**found, "listener.security.protocol.map": protocols}
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(nodes, "broker_properties", properties)
+        patched.setattr(server_properties, "broker_properties", properties)
         running = local.start(ClusterSpec(slots=len(guards)), owner)
     yield running
     running.stop()
@@ -82,13 +83,13 @@ def password(listener: Listener) -> Mapping[str, Any]:
 
 
 @pytest.fixture
-def with_password(session_owner: Owner) -> Iterator[OwnCluster]:
+def with_password(session_owner: ProcessOwner) -> Iterator[ManagedCluster]:
     with guarded(session_owner, "SASL_PLAINTEXT", password) as running:
         yield running
 
 
 def test_secrets_give_access_and_stand_in_no_file(
-    with_password: OwnCluster, chaos_spark: Spark, tmp_path: Path
+    with_password: ManagedCluster, chaos_spark: Spark, tmp_path: Path
 ) -> None:
     config = tmp_path / "client.properties"
     lines = ["# who we are", "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=guest"]
@@ -147,7 +148,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def with_certificates(authority: Authority, session_owner: Owner) -> Iterator[OwnCluster]:
+def with_certificates(authority: Authority, session_owner: ProcessOwner) -> Iterator[ManagedCluster]:
     """Slot 0 has certificates for what brokers advertise, slot 1 for another address; both want one of the client."""
 
     def issued(address: str) -> Mapping[str, Any]:
@@ -171,14 +172,14 @@ def settings(authority: Authority, tmp_path: Path) -> dict[str, Any]:
     return {"security.protocol": "ssl", "ssl.ca.location": authority.pem, **ours}
 
 
-def attachment(cluster: OwnCluster, slot: int, settings: Mapping[str, Any], folder: Path) -> Attachment:
+def attachment(cluster: ManagedCluster, slot: int, settings: Mapping[str, Any], folder: Path) -> Attachment:
     config = folder / "client.properties"
-    config.write_text(nodes.render(settings))
+    config.write_text(server_properties.render(settings))
     return Attachment.of(address(cluster, slot), config)
 
 
 def test_members_of_all_clients_have_a_certificate_and_the_brokers_have_theirs(
-    with_certificates: OwnCluster, chaos_spark: Spark, settings: dict[str, Any], tmp_path: Path
+    with_certificates: ManagedCluster, chaos_spark: Spark, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     members = [MemberSpec(1), MemberSpec(1, "kafka-python"), MemberSpec(1, "aiokafka")]
     steps = [at(1, MoveCoordinator()), at(2, Pause(), member(0), heal_after=past_session(1.5), expect="fenced")]
@@ -196,7 +197,7 @@ def test_members_of_all_clients_have_a_certificate_and_the_brokers_have_theirs(
 
 
 def test_brokers_that_somebody_else_vouches_for_are_refused_and_the_reason_is_said(
-    with_certificates: OwnCluster, settings: dict[str, Any], tmp_path: Path
+    with_certificates: ManagedCluster, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     wrong = {**settings, "ssl.ca.location": Authority(tmp_path / "other").pem}
     backend = attachment(with_certificates, 0, wrong, tmp_path)
@@ -207,7 +208,7 @@ def test_brokers_that_somebody_else_vouches_for_are_refused_and_the_reason_is_sa
 
 
 def test_a_certificate_for_another_host_is_refused_unless_hosts_are_not_compared(
-    with_certificates: OwnCluster, settings: dict[str, Any], tmp_path: Path
+    with_certificates: ManagedCluster, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     backend = attachment(with_certificates, 1, settings, tmp_path)
     with pytest.raises(ClusterError, match=r"IP address mismatch, certificate is not valid for '127\.77\."):

@@ -16,13 +16,13 @@ from cluster.test_attach import SCENARIO, address, foreign, there, unchanged  # 
 from cluster.worlds import LONG_S
 from fencepost import runner
 from fencepost.clock import eventually
-from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError, PlanError, WaitTimeout
 from fencepost.faults import BlackHole
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member
 
 pytestmark = pytest.mark.cluster
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.cluster
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_fault_that_needs_power_over_the_cluster_is_refused_before_anything_is_made(
-    cluster: OwnCluster, tmp_path: Path
+    cluster: ManagedCluster, tmp_path: Path
 ) -> None:
     hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
     with pytest.raises(PlanError, match="needs links, but the back-end 'attach:127"):
@@ -46,14 +46,16 @@ def test_an_address_where_nobody_answers_is_said_within_seconds(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_a_topic_that_the_brokers_refuse_ends_the_run_and_leaves_nothing(cluster: OwnCluster, tmp_path: Path) -> None:
+def test_a_topic_that_the_brokers_refuse_ends_the_run_and_leaves_nothing(
+    cluster: ManagedCluster, tmp_path: Path
+) -> None:
     wide = replace(SCENARIO, brokers=9, topics=[Topic("orders"), Topic("refunds", replication_factor=9)])
     with pytest.raises(ClusterError, match="refunds was refused: InvalidReplicationFactorError"):
         runner.run(wide, plan=wide.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
 
 
 @pytest.mark.usefixtures("unchanged")
-def test_times_that_the_brokers_decide_otherwise_are_refused(cluster: OwnCluster, tmp_path: Path) -> None:
+def test_times_that_the_brokers_decide_otherwise_are_refused(cluster: ManagedCluster, tmp_path: Path) -> None:
     other = replace(SCENARIO, group=Group(protocol="consumer", config={"session.timeout.ms": 7000}))
     with pytest.raises(ClusterError, match=r"brokers decide session\.timeout\.ms: theirs is 6000"):
         runner.run(other, plan=other.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
@@ -67,7 +69,7 @@ def heeds_interrupts() -> None:
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_the_harness_is_interrupted(
-    cluster: OwnCluster, tmp_path: Path, number: signal.Signals
+    cluster: ManagedCluster, tmp_path: Path, number: signal.Signals
 ) -> None:
     scenario = tmp_path / "guest.json"
     scenario.write_text(json.dumps(replace(SCENARIO, min_records=10**9).to_json()))

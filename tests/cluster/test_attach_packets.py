@@ -18,13 +18,13 @@ from cluster.worlds import BROKER, LONG_S, MEMBER, ON_CLUSTER, Inject, World, bo
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
-from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.judging import judge
 from fencepost.network import redirects
-from fencepost.processes.owner import Owner
-from fencepost.schedule.single import at, past_session
+from fencepost.processes.owner import ProcessOwner
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import brokers, member
 from fencepost.witnesses.probes import Probe
 
@@ -35,12 +35,12 @@ PARTITIONS = 4
 @pytest.fixture(scope="module", autouse=True)
 def redirects_work() -> None:
     """Skips where members cannot be led to proxies."""
-    if lacking := redirects.lacking():
+    if lacking := redirects.missing_reason():
         pytest.skip(lacking)
 
 
 @pytest.fixture(scope="module")
-def guests(session_cluster: OwnCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def guests(session_cluster: ManagedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with guesting(session_cluster, tmp_path_factory.mktemp("guests")) as world:
         yield world
 
@@ -98,7 +98,7 @@ def test_all_members_lose_the_packets_of_one_broker(
 
 
 def test_a_correct_group_loses_packets_on_its_way_to_a_cluster_of_others(
-    cluster: OwnCluster, chaos_spark: Spark, owners: list[Owner], tmp_path: Path
+    cluster: ManagedCluster, chaos_spark: Spark, owners: list[ProcessOwner], tmp_path: Path
 ) -> None:
     steps = [
         at(1, BlackHole(), member(1), heal_after=past_session(1.5), expect="fenced"),

@@ -12,8 +12,8 @@ from cluster.plans import topic
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Delivery, Outside, Rebalances
-from fencepost.clusters import provision
-from fencepost.clusters.jvm import Jvm
+from fencepost.clusters.kafka import provision
+from fencepost.clusters.kafka.jvm import KafkaJvm
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.model import Validity, Verdict
 from fencepost.model.settings import PROTOCOLS
@@ -189,7 +189,7 @@ def test_a_static_program_comes_back_without_a_rebalance(tmp_path: Path, bug: st
 
 
 def test_the_console_consumer_of_kafka_is_a_black_box(tmp_path: Path) -> None:
-    jvm = Jvm(provision.java().path, tuple(provision.kafka(lambda said: None)))
+    jvm = KafkaJvm(provision.java().path, tuple(provision.kafka(lambda said: None)))
     words = ["--bootstrap-server", "{bootstrap}", "--group", "{group}", "--topic", "{topics}", "--from-beginning"]
     words += ["--consumer.config", "{config}"]
     command = jvm.command("org.apache.kafka.tools.consumer.ConsoleConsumer", *words, heap="128M")

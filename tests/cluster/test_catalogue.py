@@ -12,8 +12,8 @@ import pytest
 
 from fencepost.model import Severity, Validity
 from fencepost.reports import folder
-from fencepost.reports.advice import advise
 from fencepost.reports.glossary import GLOSSARY
+from fencepost.reports.lint import advise
 from fencepost.scenario import loader
 from fencepost_member.events import read
 

@@ -25,14 +25,14 @@ from cluster.worlds import (
 )
 from fencepost import Group, Scenario, Topic, at
 from fencepost.clock import eventually
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeProtocol, Kill
 from fencepost.faults.change_assignor import REFUSED
 from fencepost.history import EventKind
 from fencepost.interfaces import Target
 from fencepost.model.settings import STRATEGY
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import read
@@ -59,8 +59,8 @@ def test_the_member_is_refused_and_the_other_one_goes_on_alone_until_it_is_heale
     eventually(lambda: owned(world, 0) == 4, LONG_S, "the other one to own everything")
     now = world.cluster.admin.describe(world.group)
     assert (now.assignor, len(now.members)) == (before.assignor, len(before.members) - 1)
-    told = [one["error"] for one in requests_by(world, 1) if one["api"] == "JOIN_GROUP"]
-    assert REFUSED in told
+    reported = [one["error"] for one in requests_by(world, 1) if one["api"] == "JOIN_GROUP"]
+    assert REFUSED in reported
     injection.undo()
     injection.undo()
     healed = injection.healed()
@@ -70,7 +70,7 @@ def test_the_member_is_refused_and_the_other_one_goes_on_alone_until_it_is_heale
 
 @pytest.fixture
 def world_of_eager(
-    cluster: OwnCluster, session_owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: ManagedCluster, session_owner: ProcessOwner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[World]:
     """A group with the range assignor, for one test."""
     bounded(monkeypatch, LONG_S)
@@ -151,8 +151,8 @@ def test_a_change_stays_with_whoever_is_killed_after_it(chaos: Any, change: str)
         )
     )
     run.must_keep_its_promises()
-    told = read(next((run.folder / "history/events").glob(f"member-0.{len(turns) // 2 + 2}.jsonl"))).events
-    started = next(event["detail"] for event in told if event["kind"] == EventKind.STARTED)
+    reported = read(next((run.folder / "history/events").glob(f"member-0.{len(turns) // 2 + 2}.jsonl"))).events
+    started = next(event["detail"] for event in reported if event["kind"] == EventKind.STARTED)
     assert (started["protocol"], started["config"].get(STRATEGY)) == (
         ("eager", "roundrobin") if change == "assignor" else ("consumer", None)
     )

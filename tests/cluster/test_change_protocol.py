@@ -23,13 +23,13 @@ from cluster.worlds import (
 )
 from fencepost import Group, MemberSpec, Scenario, Topic, at
 from fencepost.clock import eventually
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeProtocol
 from fencepost.interfaces import Target
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.targets import member
-from fencepost.witnesses.witness import Sight
+from fencepost.witnesses.base import Observation
 from fencepost.workloads import OwnProgram, PollLoop
 
 pytestmark = ON_CLUSTER
@@ -37,7 +37,7 @@ pytestmark = ON_CLUSTER
 
 @pytest.fixture
 def world(
-    cluster: OwnCluster, session_owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: ManagedCluster, session_owner: ProcessOwner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[World]:
     """A group with the range assignor, for one test."""
     bounded(monkeypatch, LONG_S)
@@ -81,9 +81,9 @@ def test_a_change_that_the_coordinator_does_not_know_is_none(
     world: World, inject: Inject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The member tells its protocol, which counts only once the coordinator has it so."""
-    monkeypatch.setattr("fencepost.faults._bounced.Bounced.taken_in", lambda one, terms: Sight("", "told"))
+    monkeypatch.setattr("fencepost.faults._bounced.Bounced.in_group", lambda one, terms: Observation("", "told"))
     still = Instead(world.members[1], signal=lambda number: None, wait_ended=lambda within_s: 0)
-    monkeypatch.setattr("fencepost.faults._bounced.ended", lambda lives, codes: Sight("", "ended"))
+    monkeypatch.setattr("fencepost.faults._bounced.ended", lambda lives, codes: Observation("", "ended"))
     injection = inject(ChangeProtocol(), replace(world, members=[world.members[0], still]), MEMBER)
     with nothing_to_see():
         evidence = injection.proven()

@@ -19,12 +19,12 @@ from cluster.plans import topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, at, when
 from fencepost.clock import eventually
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.faults import AddPartitions, ChangeSubscription, ScaleOut
 from fencepost.interfaces import Target
 from fencepost.model import TopicPartition, Validity
 from fencepost.model.settings import PROTOCOLS
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.states import joining, revoking
 from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop
@@ -36,8 +36,8 @@ BOTH = Target(members=(0, 1))
 
 @pytest.fixture(params=["eager", "cooperative", "consumer"])
 def world(
-    cluster: OwnCluster,
-    session_owner: Owner,
+    cluster: ManagedCluster,
+    session_owner: ProcessOwner,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
@@ -101,7 +101,7 @@ def test_who_drops_a_topic_lives_on_without_it_and_another_one_takes_over(world:
     assert healed.data == {"topics": {"member-1": sorted((world.group, dropped))}}
     goes_on(world, dropped)  # whoever owns it now: a sticky assignor need not move anything back
     assert (life, pid) == (world.members[1].life, world.members[1].pid)
-    assert [e["detail"]["topics"] for e in world.members[1].told("subscribed")] == [
+    assert [e["detail"]["topics"] for e in world.members[1].reported("subscribed")] == [
         [world.group],
         sorted((world.group, dropped)),
     ]
@@ -136,8 +136,8 @@ def test_who_was_not_told_subscribes_as_before(world: World, inject: Inject) -> 
 
 @pytest.mark.parametrize("world", ["cooperative", "consumer"], indirect=True)
 def test_who_does_not_take_it_back_is_not_healed_unless_it_ended(world: World, inject: Inject) -> None:
-    told = iter([world.members[1].reconfigure])
-    deaf = Instead(world.members[1], reconfigure=lambda **changes: next(told, lambda **_: None)(**changes))
+    reported = iter([world.members[1].reconfigure])
+    deaf = Instead(world.members[1], reconfigure=lambda **changes: next(reported, lambda **_: None)(**changes))
     injection = inject(ChangeSubscription(), replace(world, members=[world.members[0], deaf]), MEMBER)
     assert injection.proven().took_effect
     injection.undo()

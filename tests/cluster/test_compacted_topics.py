@@ -12,9 +12,9 @@ import pytest
 
 from cluster.plans import topic
 from fencepost import Group, Scenario, at, runner
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.tables import load
 from fencepost.faults import DeleteRecords, Kill
 from fencepost.model import Validity

@@ -38,11 +38,11 @@ TRIPLES = [
 )
 def test_members_of_every_client_keep_one_contract(tmp_path: Path, triple: tuple[Library, str, str]) -> None:
     library, protocol, assignor = triple
-    told = {STRATEGY: assignor} if assignor else {}
+    reported = {STRATEGY: assignor} if assignor else {}
     asked = Scenario(
         f"contract, {library.name}, {protocol}",
         [topic("orders", 4)],
-        Group(2, client=library.name, protocol=protocol, config={"session.timeout.ms": 6000, **told}),
+        Group(2, client=library.name, protocol=protocol, config={"session.timeout.ms": 6000, **reported}),
         PollLoop(rate_hz=200),
         brokers=1,
         schedule=[

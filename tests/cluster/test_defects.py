@@ -11,7 +11,7 @@ import pytest
 
 from cluster.worlds import LONG_S
 from fencepost.clock import eventually
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.scenario import scenario
 
 pytestmark = pytest.mark.cluster
@@ -34,7 +34,7 @@ class Lines(logging.Handler):
 
 
 def test_an_answer_that_came_too_late_for_an_assignment_sends_the_next_one_back_to_its_start(
-    cluster: OwnCluster,
+    cluster: ManagedCluster,
 ) -> None:
     """See ``defects.did_not_know_yet_where_it_begins``. Nobody asks for anything but the records after those it had."""
     cluster.admin.create_topics([scenario.Topic(NAME, partitions=1)])

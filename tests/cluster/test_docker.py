@@ -15,7 +15,9 @@ from typing import Any
 import docker as library
 import pytest
 
-from fencepost.clusters import docker, provision, toxiproxy
+from fencepost.clusters import toxiproxy
+from fencepost.clusters.docker import engine as docker_engine
+from fencepost.clusters.kafka import provision
 from fencepost.errors import ProvisionError
 
 # What stands for Go in the image: it looks at what it is asked for, and gives the server that it carries.
@@ -29,7 +31,7 @@ mkdir -p "$GOBIN" && cp /toxiproxy "$GOBIN/server"
 @pytest.fixture(scope="session", autouse=True)
 def engine() -> None:
     try:
-        docker.engine()
+        docker_engine.engine()
     except ProvisionError as error:
         pytest.skip(str(error))
 
@@ -66,7 +68,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str) -> None:
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("FENCEPOST_TOXIPROXY_IMAGE", raising=False)
-    monkeypatch.setattr(docker, "GO_IMAGE", image)
+    monkeypatch.setattr(docker_engine, "GO_IMAGE", image)
     monkeypatch.setattr(provision, "FETCH_S", 30.0)
 
 

@@ -27,10 +27,10 @@ from cluster.worlds import (
     with_rules,
 )
 from fencepost.clock import eventually
-from fencepost.clusters import docker_host
-from fencepost.clusters.docker_processes import ContainerProcess
-from fencepost.clusters.docker_removal import OWNER
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.docker import host
+from fencepost.clusters.docker.processes import ContainerProcess
+from fencepost.clusters.docker.removal import OWNER
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import WaitTimeout
 from fencepost.faults import (
     BlackHole,
@@ -45,7 +45,7 @@ from fencepost.faults import (
 )
 from fencepost.group.event_tail import last_poll_ns
 from fencepost.interfaces import ClusterSpec, Fault, Target
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
 pytestmark = [
     *ON_CLUSTER,
@@ -64,15 +64,15 @@ def backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def session_owner(base: None) -> Iterator[Owner]:
-    with Owner.open() as owner:
+def session_owner(base: None) -> Iterator[ProcessOwner]:
+    with ProcessOwner.open() as owner:
         yield owner
 
 
 @pytest.fixture(scope="module")
-def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
+def session_cluster(session_owner: ProcessOwner) -> Iterator[ManagedCluster]:
     """In place of the one of processes: all that is made of it is in containers, too."""
-    running = docker_host.start(ClusterSpec(slots=4), session_owner)
+    running = host.start(ClusterSpec(slots=4), session_owner)
     yield running
     running.stop()
 
@@ -123,7 +123,11 @@ def test_a_fault_that_the_engine_does_not_perform_is_not_proven(world: World, in
 
 
 def test_members_in_containers_change_their_protocol(
-    session_cluster: OwnCluster, session_owner: Owner, tmp_path: Path, inject: Inject, monkeypatch: pytest.MonkeyPatch
+    session_cluster: ManagedCluster,
+    session_owner: ProcessOwner,
+    tmp_path: Path,
+    inject: Inject,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bounded(monkeypatch, LONG_S)
     with consuming(session_cluster, session_owner, tmp_path, "migrated", "eager", backend="docker") as world:
@@ -142,17 +146,19 @@ def test_every_fault_is_proven_and_healed_in_containers(world: World, inject: In
 
 def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(world: World, inject: Inject) -> None:
     with nothing_to_see() as patched:
-        patched.setattr(OwnCluster, "sockets", lambda self: "")
+        patched.setattr(ManagedCluster, "sockets", lambda self: "")
         injection = inject(BlackHole(direction="to"), world, MEMBER)
         assert not injection.proven().took_effect
 
 
-def test_a_member_finds_its_proxies_and_no_broker_behind_them(world: World, engine: Any, session_owner: Owner) -> None:
+def test_a_member_finds_its_proxies_and_no_broker_behind_them(
+    world: World, engine: Any, session_owner: ProcessOwner
+) -> None:
     assert reaches(engine, session_owner, world.cluster.links.endpoint(1, 1))
     assert not reaches(engine, session_owner, world.cluster.links.upstream(1, 1))
 
 
-def reaches(engine: Any, owner: Owner, endpoint: tuple[str, int]) -> bool:
+def reaches(engine: Any, owner: ProcessOwner, endpoint: tuple[str, int]) -> bool:
     """Whether who tries it in the members' network gets a connection: in the container of one that no fault hits."""
     found = engine.containers.list(filters={"label": f"{OWNER}={owner.token}"})
     members = [c for c in found if "fencepost_member" in c.attrs["Args"]]
@@ -166,7 +172,7 @@ def reaches(engine: Any, owner: Owner, endpoint: tuple[str, int]) -> bool:
     "fault", [DropPackets(), DropPackets(direction="from"), LoseConnects()], ids=["drop", "drop from", "connects"]
 )
 def test_a_member_loses_packets_in_the_network_of_its_proxies_and_nobody_else_does(
-    world: World, inject: Inject, engine: Any, session_owner: Owner, fault: Fault
+    world: World, inject: Inject, engine: Any, session_owner: ProcessOwner, fault: Fault
 ) -> None:
     endpoint = world.cluster.links.endpoint
     injection = inject(fault, world, MEMBER)

@@ -17,14 +17,15 @@ from cluster.test_black_box import AWAY, PROGRAM, SCENARIO, broken, reasons
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers import Commits, Delivery, Ownership, Progress
 from fencepost.checkers.spark.session import Spark
-from fencepost.clusters import backends, docker_images
+from fencepost.clusters import backends
 from fencepost.clusters.cache import quiet
+from fencepost.clusters.docker import images
 from fencepost.errors import ProvisionError
 from fencepost.faults import Bounce, Kill, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity, Verdict
 from fencepost.model.settings import PROTOCOLS
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
@@ -76,7 +77,7 @@ SERVICES = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(engine: Any, base: str, owners: list[Owner]) -> Iterator[None]:
+def nothing_left(engine: Any, base: str, owners: list[ProcessOwner]) -> Iterator[None]:
     yield
     assert not left(engine, *owners)
 
@@ -88,7 +89,7 @@ def image(engine: Any, base: str, tmp_path_factory: pytest.TempPathFactory) -> I
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "lines.py").write_text(test_lines.PROGRAM, encoding="utf-8")
     shutil.copytree(APPS, folder / "apps")
-    blocks = BLOCKS.format(base=docker_images.images(quiet).member)
+    blocks = BLOCKS.format(base=images.images(quiet).member)
     (folder / "Dockerfile").write_text(blocks, encoding="utf-8")
     engine.images.build(path=str(folder), tag=name)
     yield name

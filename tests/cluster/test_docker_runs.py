@@ -27,9 +27,9 @@ from fencepost.judging import judge
 from fencepost.model import Validity
 from fencepost.model.settings import PROTOCOLS
 from fencepost.model.topic import Topic
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Group
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop
 
@@ -44,11 +44,11 @@ pytestmark = [
 HARNESS = """
 import signal, sys, threading
 from pathlib import Path
-from fencepost.clusters import docker_host
+from fencepost.clusters.docker import host as docker_host
 from fencepost.interfaces import ClusterSpec
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
-with Owner.open(Path(sys.argv[1])) as owner:
+with ProcessOwner.open(Path(sys.argv[1])) as owner:
     print(owner.token, owner.directory, flush=True)
     cluster = docker_host.start(ClusterSpec(brokers=1, slots=1), owner)
     cluster.brokers[1].signal(signal.SIGSTOP)
@@ -78,7 +78,7 @@ def run(scenario: Any, tmp_path: Path, spark: Spark) -> Any:
 
 @pytest.mark.core
 def test_a_correct_group_is_valid_and_nothing_is_left(
-    tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner]
+    tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[ProcessOwner]
 ) -> None:
     verdict = run(SMALL, tmp_path, chaos_spark)
     assert verdict.validity is Validity.VALID, [(c.check, c.reason) for c in verdict.checks]
@@ -121,7 +121,7 @@ def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: 
 
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_a_correct_group_is_never_accused_in_containers(
-    tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner], seed: int, lacking_packets: str
+    tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[ProcessOwner], seed: int, lacking_packets: str
 ) -> None:
     protocol = PROTOCOLS[seed % len(PROTOCOLS)]
     asked = drawn(protocol, VARIANTS[0], packets=not lacking_packets)

@@ -18,7 +18,7 @@ from fencepost.interfaces import Target
 from fencepost.model.clients import MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 
@@ -29,7 +29,7 @@ REFUSED = {"cooperative": "FENCED_INSTANCE_ID", "consumer": "UNRELEASED_INSTANCE
 
 
 def owns(world: World, member: int) -> bool:
-    world.members[member].told("assigned")
+    world.members[member].reported("assigned")
     return bool(world.members[member].owned)
 
 

@@ -46,7 +46,7 @@ from fencepost.faults import (
 from fencepost.model.topic import Topic
 from fencepost.plugin import Chaos
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at, past_session
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import all_members, coordinator, idle, member
 from fencepost.workloads import PollLoop
 

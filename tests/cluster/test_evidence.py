@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.clock import clock_pair, eventually, now_ns
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
-from fencepost.evidence import audit, metadata, offsets, requests
+from fencepost.evidence import audit, metadata_log, offsets_topic, request_log
 from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, group_partition
 from fencepost.model.run_names import RunNames
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member import payload
@@ -38,7 +38,7 @@ class Ran:
     begun_ns: int
     ended_ns: int
     moved_to: int
-    members: tuple[groups.MemberProcess, ...]
+    members: tuple[groups.MemberHandle, ...]
     committed: dict[TopicPartition, int]
 
     def lines(self, name: str) -> list[dict[str, Any]]:
@@ -48,8 +48,8 @@ class Ran:
 @pytest.fixture(scope="module", params=["cooperative", "consumer"])
 def ran(
     request: pytest.FixtureRequest,
-    session_cluster: OwnCluster,
-    session_owner: Owner,
+    session_cluster: ManagedCluster,
+    session_owner: ProcessOwner,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Ran:
     protocol: str = request.param
@@ -58,7 +58,7 @@ def ran(
     pairs, begun_ns = [clock_pair()], now_ns()
     admin.create_topics([scenario.Topic(topic, partitions=4)])
     history = tmp_path_factory.mktemp("history")
-    home = groups.Home(
+    home = groups.RunPaths(
         session_owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, history / "logs"
     )
     spec = scenario.Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000})
@@ -73,9 +73,9 @@ def ran(
             return sum(admin.committed(name).values()) >= at_least and all(m.owned for m in group.members)
 
         eventually(lambda: consuming(500), 60, "both members to consume")
-        before = admin.leaders(offsets.TOPIC)[partition]
-        moved_to = next(b for b in admin.in_sync_replicas(offsets.TOPIC)[partition] if b != before)
-        admin.move_leader(TopicPartition(offsets.TOPIC, partition), moved_to)
+        before = admin.leaders(offsets_topic.TOPIC)[partition]
+        moved_to = next(b for b in admin.in_sync_replicas(offsets_topic.TOPIC)[partition] if b != before)
+        admin.move_leader(TopicPartition(offsets_topic.TOPIC, partition), moved_to)
         further = sum(admin.committed(name).values()) + 500
         eventually(lambda: consuming(further), 60, "both to go on under the new one")
         assert group.stop_producers(60) == []
@@ -84,14 +84,14 @@ def ran(
     finally:
         group.kill()
     pairs.append(clock_pair())
-    topics = metadata.collect(cluster.evidence, cluster.brokers, pairs, [topic], history)
-    offsets.collect(cluster.evidence, partition, pairs, name, history, topics)
-    assert requests.collect(cluster.evidence, cluster.brokers, pairs, name, history, topics).damaged == 0
+    topics = metadata_log.collect(cluster.evidence, cluster.brokers, pairs, [topic], history)
+    offsets_topic.collect(cluster.evidence, partition, pairs, name, history, topics)
+    assert request_log.collect(cluster.evidence, cluster.brokers, pairs, name, history, topics).damaged == 0
     return Ran(name, topic, history, begun_ns, now_ns(), moved_to, group.members, committed)
 
 
 def test_every_request_of_the_group_is_timed_and_belongs_to_a_slot(ran: Ran) -> None:
-    found = ran.lines(requests.FILE)
+    found = ran.lines(request_log.FILE)
     assert {r["slot"] for r in found if r["api"] == "OFFSET_COMMIT"} == {0, 1}
     assert all(ran.begun_ns < r["end_ns"] + r["uncertainty_ns"] and r["end_ns"] < ran.ended_ns for r in found)
     assert all(r["start_ns"] <= r["end_ns"] for r in found)
@@ -102,12 +102,12 @@ def test_every_request_of_the_group_is_timed_and_belongs_to_a_slot(ran: Ran) -> 
 def test_what_was_acknowledged_is_what_the_log_of_offsets_holds(ran: Ran) -> None:
     asked = {
         ((topic, partition, offset), error)
-        for r in ran.lines(requests.FILE)
+        for r in ran.lines(request_log.FILE)
         if r["api"] == "OFFSET_COMMIT"
         for topic, partition, offset, error in r["offsets"]
     }
     acknowledged, refused = ({what for what, error in asked if bool(error) == wrong} for wrong in (False, True))
-    kept = [f for f in ran.lines(offsets.FILE) if f["type"] == "commit"]
+    kept = [f for f in ran.lines(offsets_topic.FILE) if f["type"] == "commit"]
     written = {(f["topic"], f["partition"], f["committed"]) for f in kept}
     assert acknowledged
     assert acknowledged <= written
@@ -117,13 +117,13 @@ def test_what_was_acknowledged_is_what_the_log_of_offsets_holds(ran: Ran) -> Non
 
 
 def test_the_coordinators_terms_agree_with_the_metadata_log(ran: Ran) -> None:
-    facts = ran.lines(offsets.FILE)
+    facts = ran.lines(offsets_topic.FILE)
     terms = sorted({f["term"] for f in facts})
     partition = group_partition(ran.group, 3)
     moves = [
         f
-        for f in ran.lines(metadata.FILE)
-        if (f.get("topic"), f.get("partition")) == (offsets.TOPIC, partition) and "leader" in f["change"]
+        for f in ran.lines(metadata_log.FILE)
+        if (f.get("topic"), f.get("partition")) == (offsets_topic.TOPIC, partition) and "leader" in f["change"]
     ]
     assert moves[-1]["leader"] == ran.moved_to
     assert moves[-1]["leader_epoch"] == terms[-1]
@@ -132,7 +132,7 @@ def test_the_coordinators_terms_agree_with_the_metadata_log(ran: Ran) -> None:
 
 
 def test_two_members_were_given_all_partitions_by_name(ran: Ran) -> None:
-    facts = ran.lines(offsets.FILE)
+    facts = ran.lines(offsets_topic.FILE)
     generations = [f["members"] for f in facts if f["type"] == "classic-group" and len(f["members"]) == 2]
     current: dict[str, dict[str, list[int]]] = {}
     shared = [[m["assignment"] for m in members] for members in generations if all(m["assignment"] for m in members)]
@@ -145,12 +145,12 @@ def test_two_members_were_given_all_partitions_by_name(ran: Ran) -> None:
 
 
 def test_a_clean_end_leaves_a_trace(ran: Ran) -> None:
-    apis = [(r["api"], r["generation"]) for r in ran.lines(requests.FILE)]
+    apis = [(r["api"], r["generation"]) for r in ran.lines(request_log.FILE)]
     left = [api for api, epoch in apis if api == "LEAVE_GROUP" or (api == "CONSUMER_GROUP_HEARTBEAT" and epoch == -1)]
     assert len(left) == 2
 
 
-def test_the_audit_reads_what_the_producer_wrote_and_leaves_the_group_alone(ran: Ran, cluster: OwnCluster) -> None:
+def test_the_audit_reads_what_the_producer_wrote_and_leaves_the_group_alone(ran: Ran, cluster: ManagedCluster) -> None:
     partitions = {TopicPartition(ran.topic, p): 10 + p for p in range(4)}
     entries = audit.read(cluster.bootstrap(), partitions, ran.history, ran.committed)
     assert [e["tp"] for e in entries] == [10, 11, 12, 13]
@@ -168,14 +168,14 @@ def test_the_audit_reads_what_the_producer_wrote_and_leaves_the_group_alone(ran:
     assert cluster.admin.committed(ran.group) == ran.committed
 
 
-def test_row_groups_of_the_audit_never_mix_partitions(ran: Ran, cluster: OwnCluster, tmp_path: Path) -> None:
+def test_row_groups_of_the_audit_never_mix_partitions(ran: Ran, cluster: ManagedCluster, tmp_path: Path) -> None:
     audit.read(cluster.bootstrap(), {TopicPartition(ran.topic, p): p for p in range(4)}, tmp_path)
     file = pq.ParquetFile(tmp_path / audit.FILE)
     groups_of = [set(file.read_row_group(n, columns=["tp"])["tp"].to_pylist()) for n in range(file.num_row_groups)]
     assert all(len(tps) == 1 for tps in groups_of)
 
 
-def test_foreign_records_and_empty_partitions_are_audited_too(cluster: OwnCluster, tmp_path: Path) -> None:
+def test_foreign_records_and_empty_partitions_are_audited_too(cluster: ManagedCluster, tmp_path: Path) -> None:
     cluster.admin.create_topics([scenario.Topic("foreign", partitions=2)])
     producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"})
     for key, value in ((b"k", b"short"), (None, None), (b"5", payload.pack(3, 9, 5, 100))):
@@ -195,7 +195,7 @@ def test_foreign_records_and_empty_partitions_are_audited_too(cluster: OwnCluste
 
 @pytest.mark.parametrize("left", [2, 0])
 def test_what_is_deleted_while_it_is_read_is_passed_over(
-    cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+    cluster: ManagedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
     """As by retention, which waits for no audit. The log begins for it where it begins in the end."""
     topic, read_all = f"deleted-{left}", audit._read_all
@@ -215,16 +215,18 @@ def test_what_is_deleted_while_it_is_read_is_passed_over(
     assert pq.read_table(tmp_path / audit.FILE)["offset"].to_pylist() == [3, 4][: left or -2]
 
 
-def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: OwnCluster, tmp_path: Path) -> None:
+def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: ManagedCluster, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="the audit cannot read"):
         audit.read(cluster.bootstrap(), {TopicPartition("nowhere", 0): 0}, tmp_path)
 
 
 def test_a_new_leader_of_the_offsets_topic_tells_where_its_log_stood(ran: Ran) -> None:
-    told = [f for f in ran.lines(metadata.FILE) if f.get("topic") == offsets.TOPIC and f["type"] == "partition"]
-    led = [f for f in told if f["change"] == "created" or "leader" in f["change"]]
+    reported = [
+        f for f in ran.lines(metadata_log.FILE) if f.get("topic") == offsets_topic.TOPIC and f["type"] == "partition"
+    ]
+    led = [f for f in reported if f["change"] == "created" or "leader" in f["change"]]
     assert {f["partition"] for f in led} == {0, 1, 2}
     assert all(0 <= f["high_watermark"] <= f["log_end"] for f in led)
     assert led[-1]["leader"] == ran.moved_to
     assert led[-1]["log_end"] > 0
-    assert all("high_watermark" not in f for f in told if f not in led)
+    assert all("high_watermark" not in f for f in reported if f not in led)

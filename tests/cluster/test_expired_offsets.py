@@ -10,7 +10,7 @@ import pytest
 from cluster.plans import topic
 from fencepost import Group, Scenario, at, runner
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.faults import Kill
 from fencepost.model import Validity, Verdict
 from fencepost.targets import all_members

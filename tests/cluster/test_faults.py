@@ -29,7 +29,7 @@ from fencepost.errors import ClusterError
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Fault, Target
 from fencepost.model import TopicPartition
-from fencepost.witnesses.processes import Life
+from fencepost.witnesses.processes import ProcessIdentity
 
 pytestmark = ON_CLUSTER
 
@@ -135,7 +135,7 @@ def test_of_pauses_that_overlap_the_last_one_to_end_continues_the_process(world:
     for _ in range(2):  # undone twice is undone
         short.undo()
         assert "is still held by another pause" in short.healed().what
-        assert Life.of(node(world, MEMBER)).state() == "stopped"
+        assert ProcessIdentity.of(node(world, MEMBER)).state() == "stopped"
     long.undo()
     assert "runs again" in long.healed().what
 

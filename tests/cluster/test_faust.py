@@ -11,7 +11,8 @@ from cluster.plans import topic
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, at
 from fencepost.checkers import Commits, Delivery, Effects, Ownership, Progress
-from fencepost.clusters import cache, provision
+from fencepost.clusters import cache
+from fencepost.clusters.kafka import provision
 from fencepost.errors import ProvisionError
 from fencepost.faults import Kill
 from fencepost.model import Validity

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import MemberError
 from fencepost.evidence.segment_reader import read_segments
 from fencepost.group import running_group as groups
 from fencepost.model import TopicPartition
 from fencepost.model.run_names import RunNames
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog, read
@@ -44,16 +44,16 @@ def group_spec(protocol: str, members: int = 4, **more: Any) -> scenario.Group:
 class Run:
     """A group on a topic of its own, and everything that it left in its run folder."""
 
-    def __init__(self, cluster: OwnCluster, owner: Owner, folder: Path, name: str) -> None:
+    def __init__(self, cluster: ManagedCluster, owner: ProcessOwner, folder: Path, name: str) -> None:
         self.cluster, self.name, self.topic = cluster, name, f"orders-{name}"
         self.history = folder / "history"
         events = EventLog(self.history / "events" / "harness.jsonl", "harness")
-        self.home = groups.Home(owner, events, self.history, folder / "logs")
+        self.home = groups.RunPaths(owner, events, self.history, folder / "logs")
         cluster.admin.create_topics([scenario.Topic(self.topic, PARTITIONS)])
         self.topics = {self.topic: {p: p for p in range(PARTITIONS)}}
-        self.group: groups.Group
+        self.group: groups.RunningGroup
 
-    def make(self, spec: scenario.Group, workload: PollLoop) -> groups.Group:
+    def make(self, spec: scenario.Group, workload: PollLoop) -> groups.RunningGroup:
         group = groups.make(
             self.home, self.cluster, spec, workload, names=RunNames(self.name), topics=self.topics, seed=1
         )
@@ -145,7 +145,9 @@ def offsets_by_partition(records: np.ndarray) -> dict[int, set[int]]:
 
 
 @pytest.fixture
-def run(cluster: OwnCluster, session_owner: Owner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
+def run(
+    cluster: ManagedCluster, session_owner: ProcessOwner, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Run]:
     name = (
         "".join(c if c.isalnum() else "-" for c in request.node.name.removeprefix("test_"))[:30] + f"-{next(_NUMBERS)}"
     )
@@ -324,7 +326,7 @@ def test_a_static_member_that_was_replaced_tells_a_fatal_error_and_ends(run: Run
         "client_config": group_spec("eager").client_config(),
         "instance_id": f"{run.name}-member-0",
     }
-    twin = groups.MemberProcess(run.home, 1, 1, replacement)
+    twin = groups.MemberHandle(run.home, 1, 1, replacement)
     twin.start()
     assert original.wait_ended(LONG_S) == 3
     group.refresh()

@@ -12,7 +12,7 @@ from cluster.plans import SESSION, topic
 from fencepost.clock import NS
 from fencepost.faults import Kill, Pause
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at, past_session
+from fencepost.schedule.entries import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

@@ -17,14 +17,14 @@ import pytest
 from fencepost.clock import eventually
 from fencepost.clusters import local
 from fencepost.clusters.admin import OFFSETS_TOPIC
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
-from fencepost.evidence import offsets
+from fencepost.evidence import offsets_topic
 from fencepost.interfaces import BrokerEvidence, Cluster, ClusterSpec, Links
 from fencepost.interfaces.process import Node
 from fencepost.model import TopicPartition, group_partition
 from fencepost.model.topic import Topic
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
 pytestmark = pytest.mark.cluster
 
@@ -33,7 +33,7 @@ LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 
 
 @pytest.fixture
-def topic(cluster: OwnCluster) -> str:
+def topic(cluster: ManagedCluster) -> str:
     """A topic of the test's own with three partitions and thirty records."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     cluster.admin.create_topics([Topic(name, partitions=3)])
@@ -49,7 +49,7 @@ def group() -> str:
     return f"g-{uuid.uuid4().hex[:8]}"
 
 
-def consume(cluster: OwnCluster, slot: int, group: str, topic: str, records: int) -> None:
+def consume(cluster: ManagedCluster, slot: int, group: str, topic: str, records: int) -> None:
     """Read so many records in this slot as a member of the group, commit, and leave."""
     settings = {
         "bootstrap.servers": cluster.bootstrap(slot),
@@ -72,11 +72,11 @@ def consume(cluster: OwnCluster, slot: int, group: str, topic: str, records: int
         member.close()
 
 
-def in_sync(cluster: OwnCluster, topic: str) -> bool:
+def in_sync(cluster: ManagedCluster, topic: str) -> bool:
     return all(set(replicas) == EVERYBODY for replicas in cluster.admin.in_sync_replicas(topic).values())
 
 
-def test_the_handles_satisfy_the_contract(cluster: OwnCluster) -> None:
+def test_the_handles_satisfy_the_contract(cluster: ManagedCluster) -> None:
     everything: Cluster = cluster
     node: Node = everything.brokers[1]
     links: Links = everything.links
@@ -86,7 +86,7 @@ def test_the_handles_satisfy_the_contract(cluster: OwnCluster) -> None:
     assert evidence is cluster.evidence
 
 
-def test_a_member_learns_only_its_own_proxies(cluster: OwnCluster) -> None:
+def test_a_member_learns_only_its_own_proxies(cluster: ManagedCluster) -> None:
     for slot in (0, 3):
         client = ck.Consumer({"bootstrap.servers": cluster.bootstrap(slot), "group.id": "looks-only"})
         brokers = client.list_topics(timeout=LONG_S).brokers
@@ -95,21 +95,21 @@ def test_a_member_learns_only_its_own_proxies(cluster: OwnCluster) -> None:
         assert learned == {number: cluster.links.endpoint(slot, number) for number in EVERYBODY}
 
 
-def test_what_a_group_commits_is_seen_by_the_administrator(cluster: OwnCluster, topic: str, group: str) -> None:
+def test_what_a_group_commits_is_seen_by_the_administrator(cluster: ManagedCluster, topic: str, group: str) -> None:
     assert cluster.admin.committed(group) == {}
     consume(cluster, 0, group, topic, 30)
     assert cluster.admin.end_offsets(topic) == {0: 10, 1: 10, 2: 10}
     assert cluster.admin.committed(group) == {TopicPartition(topic, p): 10 for p in range(3)}
 
 
-def test_the_name_of_a_group_tells_its_coordinator(cluster: OwnCluster) -> None:
+def test_the_name_of_a_group_tells_its_coordinator(cluster: ManagedCluster) -> None:
     leaders = cluster.admin.leaders(OFFSETS_TOPIC)
     for name in ("orders", "a", "b", "\N{SNOWMAN}"):
         assert cluster.admin.coordinator(name) == leaders[group_partition(name, len(leaders))]
 
 
 def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
-    cluster: OwnCluster, topic: str, group: str
+    cluster: ManagedCluster, topic: str, group: str
 ) -> None:
     consume(cluster, 0, group, topic, 30)
     place = TopicPartition(OFFSETS_TOPIC, group_partition(group, 3))
@@ -123,22 +123,22 @@ def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
     assert cluster.admin.committed(group) == {TopicPartition(topic, p): 10 for p in range(3)}
 
 
-def test_a_broker_without_a_replica_cannot_be_made_leader(cluster: OwnCluster) -> None:
+def test_a_broker_without_a_replica_cannot_be_made_leader(cluster: ManagedCluster) -> None:
     with pytest.raises(ClusterError, match=r"broker 9 has no replica of __consumer_offsets-0 \(they are on"):
         cluster.admin.move_leader(TopicPartition(OFFSETS_TOPIC, 0), 9)
 
 
-def test_a_topic_that_is_there_is_refused_with_its_name(cluster: OwnCluster, topic: str) -> None:
+def test_a_topic_that_is_there_is_refused_with_its_name(cluster: ManagedCluster, topic: str) -> None:
     with pytest.raises(ClusterError, match=f"topic {topic} was refused: TopicAlreadyExistsError"):
         cluster.admin.create_topics([Topic(topic, partitions=3)])
 
 
 def test_what_was_done_without_an_answer_is_not_refused_the_second_time(
-    cluster: OwnCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: ManagedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     brokers = cluster.admin._brokers  # type: ignore[attr-defined]
-    ask = brokers.ask
-    monkeypatch.setattr(brokers, "ask", lambda request: [ask(request), ask(request)][1])
+    ask = brokers.request
+    monkeypatch.setattr(brokers, "request", lambda request: [ask(request), ask(request)][1])
     cluster.admin.create_topics([Topic("asked-twice", partitions=1)])
     cluster.admin.add_partitions("asked-twice", 3)
     cluster.admin.recreate_topic("asked-twice")
@@ -146,7 +146,7 @@ def test_what_was_done_without_an_answer_is_not_refused_the_second_time(
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
-def test_a_broker_that_ended_comes_back_with_its_data(cluster: OwnCluster, topic: str, how: int, code: int) -> None:
+def test_a_broker_that_ended_comes_back_with_its_data(cluster: ManagedCluster, topic: str, how: int, code: int) -> None:
     broker = cluster.brokers[2]
     before = broker.pid
     broker.signal(how)
@@ -162,7 +162,7 @@ def test_a_broker_that_ended_comes_back_with_its_data(cluster: OwnCluster, topic
     assert cluster.admin.end_offsets(topic) == {0: 10, 1: 10, 2: 10}
 
 
-def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluster: OwnCluster, topic: str) -> None:
+def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluster: ManagedCluster, topic: str) -> None:
     broker = cluster.brokers[1]
     pid = broker.pid
     broker.signal(signal.SIGSTOP)
@@ -174,7 +174,7 @@ def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluste
     assert broker.pid == pid
 
 
-def connection(cluster: OwnCluster, slot: int, broker: int) -> socket.socket:
+def connection(cluster: ManagedCluster, slot: int, broker: int) -> socket.socket:
     return socket.create_connection(cluster.links.endpoint(slot, broker), timeout=LONG_S)
 
 
@@ -182,7 +182,7 @@ def connection(cluster: OwnCluster, slot: int, broker: int) -> socket.socket:
 ASK = bytes.fromhex("0000000a00120000 00000007ffff")
 
 
-def answers(cluster: OwnCluster, slot: int, broker: int, within_s: float = LONG_S) -> bool:
+def answers(cluster: ManagedCluster, slot: int, broker: int, within_s: float = LONG_S) -> bool:
     try:
         with connection(cluster, slot, broker) as link:
             link.settimeout(within_s)
@@ -192,7 +192,7 @@ def answers(cluster: OwnCluster, slot: int, broker: int, within_s: float = LONG_
         return False
 
 
-def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: OwnCluster) -> None:
+def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: ManagedCluster) -> None:
     assert answers(cluster, 1, 2)
     name = cluster.links.add_toxic(1, 2, "timeout", "upstream", {"timeout": 0})
     assert cluster.links.toxics(1, 2) == (name,)
@@ -204,7 +204,7 @@ def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: OwnCluster)
     assert answers(cluster, 1, 2)
 
 
-def test_a_reset_takes_everything_away(cluster: OwnCluster) -> None:
+def test_a_reset_takes_everything_away(cluster: ManagedCluster) -> None:
     cluster.links.add_toxic(0, 1, "timeout", "upstream", {"timeout": 0})
     cluster.links.add_toxic(2, 3, "timeout", "downstream", {"timeout": 0})
     cluster.links.reset()
@@ -212,14 +212,16 @@ def test_a_reset_takes_everything_away(cluster: OwnCluster) -> None:
     assert answers(cluster, 2, 3)
 
 
-def test_a_toxic_that_does_not_exist_is_refused_with_a_sentence(cluster: OwnCluster) -> None:
+def test_a_toxic_that_does_not_exist_is_refused_with_a_sentence(cluster: ManagedCluster) -> None:
     with pytest.raises(ClusterError, match=r"Toxiproxy refused post .*invalid toxic type"):
         cluster.links.add_toxic(0, 1, "poison", "upstream", {})
     with pytest.raises(ClusterError, match="no link between slot 99 and broker 1"):
         cluster.links.add_toxic(99, 1, "timeout", "upstream", {})
 
 
-def test_the_request_log_names_the_slot_and_begins_with_the_time(cluster: OwnCluster, topic: str, group: str) -> None:
+def test_the_request_log_names_the_slot_and_begins_with_the_time(
+    cluster: ManagedCluster, topic: str, group: str
+) -> None:
     consume(cluster, 3, group, topic, 30)
 
     def joins() -> list[str]:
@@ -231,7 +233,7 @@ def test_the_request_log_names_the_slot_and_begins_with_the_time(cluster: OwnClu
     assert all(line.split(" ", 1)[0].isdecimal() and "Completed request:{" in line for line in found)
 
 
-def test_the_dump_holds_commits_and_leader_changes(cluster: OwnCluster, topic: str, group: str) -> None:
+def test_the_dump_holds_commits_and_leader_changes(cluster: ManagedCluster, topic: str, group: str) -> None:
     consume(cluster, 0, group, topic, 30)
     commits = [line for line in cluster.evidence.dump(OFFSETS_TOPIC, group_partition(group, 3)) if f'"{group}"' in line]
     assert any('"topic":"' + topic in line and '"offset":10' in line for line in commits)
@@ -240,7 +242,9 @@ def test_the_dump_holds_commits_and_leader_changes(cluster: OwnCluster, topic: s
         list(cluster.evidence.dump("orders", 0))
 
 
-def test_the_dump_holds_the_ends_of_transactions(cluster: OwnCluster, topic: str, group: str, tmp_path: Path) -> None:
+def test_the_dump_holds_the_ends_of_transactions(
+    cluster: ManagedCluster, topic: str, group: str, tmp_path: Path
+) -> None:
     producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "transactional.id": group})
     consumer = ck.Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group})
     producer.init_transactions(30)
@@ -251,13 +255,13 @@ def test_the_dump_holds_the_ends_of_transactions(cluster: OwnCluster, topic: str
         end(30)
     consumer.close()
     pairs = [(time.monotonic_ns(), time.time_ns())]
-    offsets.collect(cluster.evidence, group_partition(group, 3), pairs, group, tmp_path)
-    facts = [json.loads(line) for line in (tmp_path / offsets.FILE).read_text().splitlines()]
-    told = [(fact["type"], fact.get("committed")) for fact in facts]
-    assert told == [("commit", 3), ("transaction-end", True), ("commit", 7), ("transaction-end", False)]
+    offsets_topic.collect(cluster.evidence, group_partition(group, 3), pairs, group, tmp_path)
+    facts = [json.loads(line) for line in (tmp_path / offsets_topic.FILE).read_text().splitlines()]
+    reported = [(fact["type"], fact.get("committed")) for fact in facts]
+    assert reported == [("commit", 3), ("transaction-end", True), ("commit", 7), ("transaction-end", False)]
 
 
-def test_the_logs_of_every_process_are_collected(cluster: OwnCluster, tmp_path: Path) -> None:
+def test_the_logs_of_every_process_are_collected(cluster: ManagedCluster, tmp_path: Path) -> None:
     cluster.evidence.collect_logs(tmp_path / "logs")
     names = {path.name for path in (tmp_path / "logs").iterdir()}
     wanted = {"controller.log", "toxiproxy.log", *(f"broker-{broker}.log" for broker in EVERYBODY)}
@@ -266,12 +270,14 @@ def test_the_logs_of_every_process_are_collected(cluster: OwnCluster, tmp_path: 
 
 
 @pytest.fixture
-def owner() -> Iterator[Owner]:
-    with Owner.open() as owner:
+def owner() -> Iterator[ProcessOwner]:
+    with ProcessOwner.open() as owner:
         yield owner
 
 
-def test_two_clusters_live_side_by_side_and_stopping_frees_the_addresses(cluster: OwnCluster, owner: Owner) -> None:
+def test_two_clusters_live_side_by_side_and_stopping_frees_the_addresses(
+    cluster: ManagedCluster, owner: ProcessOwner
+) -> None:
     second = local.start(ClusterSpec(brokers=1, slots=1), owner)
     address = second.links.endpoint(0, 1)
     try:
@@ -286,7 +292,7 @@ def test_two_clusters_live_side_by_side_and_stopping_frees_the_addresses(cluster
     assert list(second.evidence.dump("__cluster_metadata", 0))  # its files stay until the owner is closed
 
 
-def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing_running(owner: Owner) -> None:
+def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing_running(owner: ProcessOwner) -> None:
     spec = ClusterSpec(brokers=1, slots=1, broker_config={"log.retention.ms": "for ever"})
     with pytest.raises(ClusterError, match=r"(?s)ended before it served.*Invalid value for ever"):
         local.start(spec, owner)

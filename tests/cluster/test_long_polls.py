@@ -49,18 +49,18 @@ def test_who_waits_in_one_poll_while_others_work_keeps_its_promises(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAMS[way], encoding="utf-8")
-    told = way == "lines"
+    reported = way == "lines"
     asked = Scenario(
         f"polls that wait, {way}",
         [topic("orders", 2)],
         Group(
-            command=[sys.executable, "program.py", *(OF_LINES if told else ())],
-            client=LINES if told else "confluent-kafka",
-            protocol="cooperative" if told else "eager",
+            command=[sys.executable, "program.py", *(OF_LINES if reported else ())],
+            client=LINES if reported else "confluent-kafka",
+            protocol="cooperative" if reported else "eager",
             members=2,
             config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500},
         ),
-        OwnProgram("told" if told else "next-poll", rate_hz=150, keys=1),  # of one partition
+        OwnProgram("told" if reported else "next-poll", rate_hz=150, keys=1),  # of one partition
         promises=[Progress(within_s=5)],
         brokers=1,
         min_records=600,

@@ -33,7 +33,7 @@ from fencepost.interfaces import Target
 from fencepost.model.settings import PROTOCOLS
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.combinators import rolling_deploy
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import coordinator, idle, members, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import read
@@ -61,7 +61,7 @@ def test_a_stalled_member_handles_nothing_while_its_client_lives_on(world: World
     healed = injection.healed()
     assert healed.took_effect, healed.what
     assert STALL_S <= healed.data["member-1"]["stalled_s"] <= (now_ns() - begun_ns) / NS
-    (stall,) = (e for e in member.told("stall") if e["begin_ns"] > begun_ns)
+    (stall,) = (e for e in member.reported("stall") if e["begin_ns"] > begun_ns)
     assert stall["partitions"][0][2] >= 0
 
 
@@ -114,7 +114,7 @@ def test_a_member_that_dies_in_its_stall_is_healed(world: World, inject: Inject)
     injection.undo()
     assert injection.healed().took_effect
     node(world, MEMBER).start()
-    assert not node(world, MEMBER).told("stall")
+    assert not node(world, MEMBER).reported("stall")
 
 
 def test_a_target_without_a_process_is_not_stalled(world: World) -> None:
@@ -143,7 +143,7 @@ def nobody_more(world: World) -> Iterator[None]:
 def owners(world: World) -> set[int]:
     """Who owns partitions, when each has one owner."""
     for member in world.members:
-        member.told("assigned")
+        member.reported("assigned")
     owned = [tp for member in world.members for tp in member.owned]
     return {m.index for m in world.members if m.owned} if len(owned) == len(set(owned)) == 4 else set()
 
@@ -162,7 +162,7 @@ def test_members_that_join_at_once_get_partitions_and_those_that_leave_give_them
     proven = left.proven()
     assert proven.took_effect, proven.what
     assert proven.data["exit_codes"] == {"member-2": 0, "member-3": 0}
-    assert all(world.members[m].told("closed") for m in IDLE.members)
+    assert all(world.members[m].reported("closed") for m in IDLE.members)
     eventually(lambda: owners(world) == {0, 1}, LONG_S, "the first two to own everything again")
     left.undo()
     assert all(world.members[m].pid is None for m in IDLE.members)
@@ -179,7 +179,7 @@ def test_who_joins_later_is_only_waited_for_when_asked(world: World, inject: Inj
 
 
 def but(member: Any, silent: str) -> Callable[[str], Any]:
-    return lambda kind: () if kind == silent else member.told(kind)
+    return lambda kind: () if kind == silent else member.reported(kind)
 
 
 def test_a_member_that_was_not_started_is_no_scale_out(world: World, inject: Inject) -> None:
@@ -230,9 +230,9 @@ def test_nobody_is_accused_when_members_stall_come_go_and_are_replaced(chaos: An
     verdict = run.verdict
     assert len(verdict.faults) == 9
     (stalled,) = verdict.faults[0]["members"]
-    told = read(run.folder / "history" / "events" / f"{stalled}.jsonl").events
-    assert "LOCAL_MAX_POLL_EXCEEDED" in [e["error"] for e in told if e["kind"] == "error"]
-    (stall,) = {e["id"]: e for e in told if e["kind"] == "stall"}.values()
+    reported = read(run.folder / "history" / "events" / f"{stalled}.jsonl").events
+    assert "LOCAL_MAX_POLL_EXCEEDED" in [e["error"] for e in reported if e["kind"] == "error"]
+    (stall,) = {e["id"]: e for e in reported if e["kind"] == "stall"}.values()
     assert (stall["end_ns"] - stall["begin_ns"]) / NS >= 10
 
 

@@ -51,7 +51,7 @@ from fencepost.model.settings import PROTOCOLS
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.combinators import together
-from fencepost.schedule.single import at, past_session
+from fencepost.schedule.entries import at, past_session
 from fencepost.schedule.swarm import swarm
 from fencepost.targets import coordinator, idle, one_member
 from fencepost.workloads import DeadLetters, ExclusiveWrites, OwnProgram, PollLoop, Requeue, Transform, WorkerPool

@@ -14,15 +14,15 @@ import pytest
 from cluster.test_adapters import Told
 from cluster.worlds import LONG_S
 from fencepost.clock import NS, clock_pair, eventually
-from fencepost.clusters.own import OwnCluster
-from fencepost.evidence import outputs
+from fencepost.clusters.managed_cluster import ManagedCluster
+from fencepost.evidence import output_topics
 from fencepost.group import retry_service
 from fencepost.history import EventKind
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 from fencepost.workloads import DeadLetters
 from fencepost_member import adapters
-from fencepost_member.adapters import confluent_parked, confluent_reading, confluent_trying
+from fencepost_member.adapters.confluent import parked_keys, retries, topic_reader
 from fencepost_member.config import REQUEUE, TRANSACTION, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.payload import HEADER, SOURCE, letter_id, pack, source
@@ -62,7 +62,7 @@ class Names:
 class Cast:
     """A group that owns one topic, and writes another one."""
 
-    def __init__(self, cluster: OwnCluster, folder: Path) -> None:
+    def __init__(self, cluster: ManagedCluster, folder: Path) -> None:
         self.cluster, self.folder = cluster, folder
         self.name = f"outputs-{next(_NUMBERS)}"
         self.into = f"{self.name}-into"
@@ -104,7 +104,7 @@ class Cast:
     def seen(self) -> list[tuple[int, int, str]]:
         """(partition, offset, actor) of what whoever reads committed records sees, and what the audit says besides."""
         log = EventLog(self.folder / "harness.jsonl", "harness")
-        outputs.tell(Open(), Names([self.into]), self.cluster, [clock_pair()], log)
+        output_topics.collect(Open(), Names([self.into]), self.cluster, [clock_pair()], log)
         log.close()
         events = read(self.folder / "harness.jsonl").events
         assert not [e["detail"] for e in events if e["kind"] == "unrecorded"]
@@ -118,7 +118,7 @@ class Cast:
 
 
 @pytest.fixture
-def cast(cluster: OwnCluster, tmp_path: Path) -> Iterator[Cast]:
+def cast(cluster: ManagedCluster, tmp_path: Path) -> Iterator[Cast]:
     found = Cast(cluster, tmp_path)
     yield found
     for each in found.opened:
@@ -232,9 +232,9 @@ def test_who_takes_a_partition_can_see_the_keys_of_what_others_wrote_of_it(cast:
     open_one.write(cast.tp(A), 7, b"open", b"v")
     open_one._producer.flush(LONG_S)
     parked = cast.member("after-batch", number=2).parked
-    parked.taking([])
+    parked.assigning([])
     assert not parked.holds(cast.tp(A), b"a"), "nobody has looked"
-    parked.taking([cast.tp(A), cast.tp(5)])
+    parked.assigning([cast.tp(A), cast.tp(5)])
     assert [key for key in (b"a", b"b", b"c", b"open", b"v") if parked.holds(cast.tp(A), key)] == [b"a", b"c"]
     assert not parked.holds(cast.tp(5), b"a")
     assert not parked.holds(cast.tp(B), b"b"), "it took another partition"
@@ -268,11 +268,11 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
     first, second, other = parks(before, 0, b"a"), parks(before, 1, b"a"), parks(before, 2, b"b")
     assert waits(before, b"a", b"b")()
     assert waits(after)(), "it has not taken the partition yet"
-    after.parked.taking([cast.tp(A)])
+    after.parked.assigning([cast.tp(A)])
     assert waits(after, b"a", b"b")()
     retries(first, other)
     for output in (before, after):
-        output.parked.taking([cast.tp(A)])
+        output.parked.assigning([cast.tp(A)])
         assert waits(output, b"a")()
     retries(second)
     eventually(waits(before), LONG_S, "the key to be free for who parked it, without another assignment")
@@ -286,7 +286,7 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
     producer.produce(**entry)
     assert producer.flush(LONG_S) == 0
     for output in (before, after):
-        output.parked.taking([cast.tp(A)])
+        output.parked.assigning([cast.tp(A)])
         assert waits(output)()
     # Its record was processed then: who is given it again, and parks it, has nothing to wait for.
     after.parked.add(cast.tp(A), 3, b"z")
@@ -300,11 +300,11 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
 def test_who_finds_no_end_of_what_waits_says_what_the_client_said(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     redirect = f"{cast.into}-redirect"
     cast.cluster.admin.create_topics([scenario.Topic(redirect, partitions=PARTITIONS)])
-    monkeypatch.setattr(confluent_parked, "READ_S", 1.0)
+    monkeypatch.setattr(parked_keys, "READ_S", 1.0)
     parked = cast.member("after-batch", redirect=redirect).parked
     monkeypatch.setattr(parked, "_end", lambda partition, until_s: 1)
     with pytest.raises(TimeoutError, match=rf"the end of {redirect} \[0, 1\] was not reached within 1 s; the client's"):
-        parked.taking([cast.tp(A)])
+        parked.assigning([cast.tp(A)])
 
 
 @pytest.mark.parametrize("keep_order", [True, False])
@@ -316,16 +316,16 @@ def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tell
     cast.cluster.admin.create_topics([scenario.Topic(workload.retried, partitions=PARTITIONS)])
     log = EventLog(cast.folder / "harness.jsonl", "harness")
     output = cast.owner("after-batch", redirect=workload.redirect)
-    output.parked.taking([cast.tp(A)])
+    output.parked.assigning([cast.tp(A)])
     with retry_service.of(workload, cast.cluster, RunNames("g"), log):
         for offset, key in enumerate([b"a", None, b"b"]):
             if key and keep_order:
                 output.parked.add(cast.tp(A), offset, key)
             output.write(cast.tp(A), offset, key, pack(3, offset, offset))
         output.commit({cast.tp(A): 3})
-        told = 3 + 2 * keep_order
+        reported = 3 + 2 * keep_order
         ends = cast.cluster.admin.end_offsets
-        eventually(lambda: sum(ends(workload.retried).values()) == told, LONG_S, "all letters to be retried")
+        eventually(lambda: sum(ends(workload.retried).values()) == reported, LONG_S, "all letters to be retried")
         free = [lambda key=key: not output.parked.holds(cast.tp(A), key) for key in (b"a", b"b")]
         eventually(lambda: all(is_free() for is_free in free), LONG_S, "both keys to be free")
     with retry_service.of(workload, cast.cluster, RunNames("g", "no-such-"), log):
@@ -334,7 +334,7 @@ def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tell
         replace(workload, keep_order=False, retried_after_ms=0), cast.cluster, RunNames("g", "no-such-"), log
     ):
         pass
-    outputs.tell(workload, Names([cast.into], workload.retried), cast.cluster, [clock_pair()], log)
+    output_topics.collect(workload, Names([cast.into], workload.retried), cast.cluster, [clock_pair()], log)
     log.close()
     failed, *letters = read(cast.folder / "harness.jsonl").events
     assert failed["detail"]["text"].startswith("the retry program failed: ")
@@ -362,26 +362,26 @@ def test_what_is_requeued_lies_at_the_end_of_its_own_partition_and_names_where_i
     output.write(cast.tp(B), 0, None, None)
     output._producer.flush(LONG_S)
     log = EventLog(cast.folder / "harness.jsonl", "harness")
-    outputs.tell(Back(), Names([cast.name]), cast.cluster, [clock_pair()], log)
+    output_topics.collect(Back(), Names([cast.name]), cast.cluster, [clock_pair()], log)
     log.close()
-    told = [(e["kind"], *e["partitions"][0], e["detail"]) for e in read(cast.folder / "harness.jsonl").events]
+    reported = [(e["kind"], *e["partitions"][0], e["detail"]) for e in read(cast.folder / "harness.jsonl").events]
     assert [
-        (kind, partition, offset, detail["again"], detail["key"]) for kind, _, partition, offset, detail in told
+        (kind, partition, offset, detail["again"], detail["key"]) for kind, _, partition, offset, detail in reported
     ] == [
         ("requeued", A, 3, 10, 77),
         ("requeued", A, 10, 11, 77),
         ("requeued", B, 0, 10, -1),
     ]
     reading = {"bootstrap.servers": cast.cluster.bootstrap()}
-    *_, last = (dict(headers) for key, headers in confluent_reading.contents(cast.name, reading) if key == b"k")
+    *_, last = (dict(headers) for key, headers in topic_reader.contents(cast.name, reading) if key == b"k")
     assert (last["theirs"], last[SOURCE]) == (b"h", source("member-0.1", cast.tp(A), 10))
 
 
 def test_a_topic_that_nobody_tells_of_is_not_waited_for_for_ever(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confluent_reading, "READ_S", 1.0)
+    monkeypatch.setattr(topic_reader, "READ_S", 1.0)
     settings = {"bootstrap.servers": cast.cluster.bootstrap(), "allow.auto.create.topics": False}
     with pytest.raises(TimeoutError, match="no broker returned the partitions of no-such-topic within 1 s"):
-        list(confluent_reading.contents("no-such-topic", settings))
+        list(topic_reader.contents("no-such-topic", settings))
 
 
 @pytest.mark.parametrize("commit", [TRANSACTION, "after-batch"])
@@ -413,5 +413,5 @@ def test_a_call_that_may_be_tried_again_is_and_not_for_ever() -> None:
         raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT, retriable=len(calls) < 3))
 
     with pytest.raises(ck.KafkaException):
-        confluent_trying.tried(call, LONG_S)
+        retries.tried(call, LONG_S)
     assert len(calls) == 3

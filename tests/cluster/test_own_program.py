@@ -13,10 +13,10 @@ import pytest
 from cluster.test_group import LONG_S, Run, run  # noqa: F401 (a fixture)
 from fencepost import runner
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.clock import eventually
-from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.evidence import audit
 from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
@@ -107,7 +107,7 @@ tell("closed")
 
 
 @pytest.fixture
-def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.Group:  # noqa: F811
+def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.RunningGroup:  # noqa: F811
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "fakes.py").write_text(
         "def order(key, seq): return {'customer': key, 'number': seq}\n", encoding="utf-8"
@@ -127,7 +127,7 @@ def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.G
 
 
 def test_a_program_finds_the_topics_of_a_run_on_a_cluster_of_others(
-    cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: ManagedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[1] / "examples" / "apps")
     monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "orders.db"))
@@ -153,7 +153,7 @@ def told(folder: Path, member: int, what: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["what"] == what]
 
 
-def test_the_history_of_a_program_is_what_happened_to_it(run: Run, group: groups.Group, tmp_path: Path) -> None:  # noqa: F811
+def test_the_history_of_a_program_is_what_happened_to_it(run: Run, group: groups.RunningGroup, tmp_path: Path) -> None:  # noqa: F811
     zombie = group.members[0]
     group.start()
     run.all_owned_by(0, 1)

@@ -43,16 +43,16 @@ from cluster.worlds import (
 from fencepost import Group, Scenario, at, past_session
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError
-from fencepost.evidence.wire import probe
+from fencepost.evidence.kafka_protocol import probe
 from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.interfaces import Fault
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces.network import PacketLoss
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.plugin import Chaos
 from fencepost.processes import reaper
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.targets import one_member
-from fencepost.witnesses import segments
+from fencepost.witnesses import raw_tcp_probe
 from fencepost.witnesses.links import named
 from fencepost.workloads import PollLoop
 
@@ -189,8 +189,8 @@ def test_what_is_proven_is_undone_twice_and_healed(world: World, inject: Inject,
 # --- the effect taken away ---------------------------------------------------------------------------------------
 
 
-def lost(world: World, slot: int, broker: int) -> Loss:
-    return Loss(named((slot, broker)), world.cluster.links.endpoint(slot, broker), "upstream")
+def lost(world: World, slot: int, broker: int) -> PacketLoss:
+    return PacketLoss(named((slot, broker)), world.cluster.links.endpoint(slot, broker), "upstream")
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -227,17 +227,17 @@ OTHER_RULES = {
 
 @pytest.mark.parametrize(("fault", "change", "told"), OTHER_RULES.values(), ids=OTHER_RULES)
 def test_another_rule_is_not_this_fault(
-    world: World, inject: Inject, fault: Fault, change: Callable[[Loss], Loss], told: str
+    world: World, inject: Inject, fault: Fault, change: Callable[[PacketLoss], PacketLoss], reported: str
 ) -> None:
     injection = inject(fault, with_rules(world, change), MEMBER)
     with nothing_to_see():
         evidence = injection.proven()
     assert not evidence.took_effect
-    assert told in evidence.what
+    assert reported in evidence.what
     healed(injection)
 
 
-def test_what_somebody_elses_rule_loses_is_not_proven(world: World, inject: Inject, other_owner: Owner) -> None:
+def test_what_somebody_elses_rule_loses_is_not_proven(world: World, inject: Inject, other_owner: ProcessOwner) -> None:
     theirs = PacketFilter(other_owner)
     injection = inject(DropPackets(direction="to"), with_rules(world, nowhere), MEMBER)
     names = theirs.lose([lost(world, *link) for link in MEMBERS_LINKS])
@@ -260,7 +260,7 @@ def test_a_rule_that_stays_is_not_healed(world: World, inject: Inject) -> None:
 
 
 def test_links_that_do_not_answer_without_rules_are_not_healed(
-    world: World, inject: Inject, other_owner: Owner
+    world: World, inject: Inject, other_owner: ProcessOwner
 ) -> None:
     injection = inject(DropPackets(), world, MEMBER)
     assert injection.proven().took_effect
@@ -278,13 +278,13 @@ def test_links_that_do_not_answer_without_rules_are_not_healed(
 
 
 @pytest.fixture
-def other_owner() -> Iterator[Owner]:
-    with Owner.open() as owner:
+def other_owner() -> Iterator[ProcessOwner]:
+    with ProcessOwner.open() as owner:
         yield owner
 
 
-def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: Owner) -> None:
-    rules, loss = PacketFilter(other_owner), Loss("a trial", TRIAL, "upstream")
+def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: ProcessOwner) -> None:
+    rules, loss = PacketFilter(other_owner), PacketLoss("a trial", TRIAL, "upstream")
     assert rules.lost() == {}
     rules.restore(["loss-1"])
     first = rules.lose([loss, replace(loss, stream="downstream", share=0.25)])
@@ -299,8 +299,8 @@ def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: Owner) ->
     assert rules.lost() == {}
 
 
-def test_two_filters_of_one_owner_lose_no_packet_twice_and_have_their_own_rules(other_owner: Owner) -> None:
-    loss = Loss("a trial", TRIAL, "upstream", connects=True)
+def test_two_filters_of_one_owner_lose_no_packet_twice_and_have_their_own_rules(other_owner: ProcessOwner) -> None:
+    loss = PacketLoss("a trial", TRIAL, "upstream", connects=True)
     first, second = PacketFilter(other_owner), PacketFilter(other_owner)
     [whole] = first.lose([loss])
     [other] = second.lose([replace(loss, endpoint=(TRIAL[0], TRIAL[1] + 1))])
@@ -308,14 +308,14 @@ def test_two_filters_of_one_owner_lose_no_packet_twice_and_have_their_own_rules(
     assert [rule for rule in rules_of(other_owner.token) if rule.endswith(f"-j {chain}")] == [
         f"-A OUTPUT -p tcp -j {chain}"
     ]
-    assert segments.lost(TRIAL, "upstream", 25, connects=True).lost == 25
+    assert raw_tcp_probe.lost(TRIAL, "upstream", 25, connects=True).lost == 25
     assert (dict(first.lost()), dict(second.lost())) == ({whole: 25}, {other: 0})
     first.restore([whole, other])
     assert (dict(first.lost()), dict(second.lost())) == ({}, {other: 0})
     share = 0.2
     second.lose([replace(loss, share=share)])
     sent = 2_000  # of which twice would lose 36 %
-    lost = segments.lost(TRIAL, "upstream", sent, connects=True).lost / sent
+    lost = raw_tcp_probe.lost(TRIAL, "upstream", sent, connects=True).lost / sent
     assert abs(lost - share) < 6 * math.sqrt(share * (1 - share) / sent), lost
     other_owner.close()
     assert rules_of(other_owner.token) == []
@@ -324,9 +324,9 @@ def test_two_filters_of_one_owner_lose_no_packet_twice_and_have_their_own_rules(
 def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
     together = Barrier(4)
 
-    def tried(_: int) -> segments.Lost:
+    def tried(_: int) -> raw_tcp_probe.SegmentCounts:
         together.wait(LONG_S)
-        return segments.lost(TRIAL, "upstream", 25)  # all of them fit into what the kernel keeps for each
+        return raw_tcp_probe.lost(TRIAL, "upstream", 25)  # all of them fit into what the kernel keeps for each
 
     def all_arrive() -> bool:
         counted = list(threads.map(tried, range(4)))
@@ -351,7 +351,7 @@ def test_a_black_hole_is_made_of_packets_where_the_scenario_wants_it(chaos: Chao
     )
     run = chaos.run(asked)
     run.must_keep_its_promises()
-    told = json.loads((run.folder / "scenario.json").read_text())["network"]
-    assert (told["wanted"], told["used"]) == (network, "packets")
+    reported = json.loads((run.folder / "scenario.json").read_text())["network"]
+    assert (reported["wanted"], reported["used"]) == (network, "packets")
     [step] = json.loads((run.folder / "plan.json").read_text())["steps"]
     assert step["fault"]["type"] == "drop_packets"

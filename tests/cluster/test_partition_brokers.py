@@ -31,20 +31,20 @@ from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError
-from fencepost.evidence import metadata, records
-from fencepost.evidence.times import Timeline
+from fencepost.evidence import dump_parser, metadata_log
+from fencepost.evidence.clock_conversion import WallClockConverter
 from fencepost.faults import DropPackets, PartitionBrokers
 from fencepost.interfaces import Target
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces.network import PacketLoss
 from fencepost.judging import judge
 from fencepost.model import TopicPartition, Validity
 from fencepost.model.topic import Topic
 from fencepost.network.packets import PacketFilter
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import coordinator
-from fencepost.witnesses.seats import kept
+from fencepost.witnesses.coordinator_location import kept
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("packets_work")]
@@ -82,13 +82,13 @@ def leader(world: World, place: TopicPartition) -> int:
 
 def taken(world: World, place: TopicPartition, acks: str, value: bytes = b"x") -> bool:
     """Whether a record of a producer that has just come is acknowledged."""
-    told: list[ck.KafkaError | None] = []
+    reported: list[ck.KafkaError | None] = []
     asked = ",".join(world.cluster.bootstrap().split(",")[: len(OTHERS)])  # who is cut off may tell the old leader
     settings = {"bootstrap.servers": asked, "acks": acks, "message.timeout.ms": 4000}
     producer = ck.Producer({**settings, "error_cb": lambda error: None, "log_level": 0})
-    producer.produce(place.topic, value, partition=place.partition, on_delivery=lambda error, _: told.append(error))
+    producer.produce(place.topic, value, partition=place.partition, on_delivery=lambda error, _: reported.append(error))
     producer.flush(LONG_S)
-    return len(told) == 1 and told[0] is None
+    return len(reported) == 1 and reported[0] is None
 
 
 def holds(world: World, broker: int, place: TopicPartition, value: bytes) -> bool:
@@ -99,8 +99,8 @@ def holds(world: World, broker: int, place: TopicPartition, value: bytes) -> boo
 
 def broker_changes(world: World) -> list[str]:
     """What the controller recorded of the broker that is cut off."""
-    found = list(records.read(world.cluster.evidence.dump(metadata.TOPIC, 0)))
-    facts = metadata.normalise(found, Timeline(((0, 0),)), ())
+    found = list(dump_parser.read(world.cluster.evidence.dump(metadata_log.TOPIC, 0)))
+    facts = metadata_log.normalise(found, WallClockConverter(((0, 0),)), ())
     return [fact["change"] for fact in facts if fact["type"] == "broker" and fact["broker"] == CUT]
 
 
@@ -181,18 +181,18 @@ def test_a_group_whose_coordinator_is_cut_off_twice_keeps_its_promises(tmp_path:
     folder = runner.run(RUN, plan=RUN.plan(3), runs=tmp_path)
     verdict = judge(folder, chaos_spark)
     assert verdict.validity is Validity.VALID, [(c.check, c.reason) for c in verdict.checks]
-    told = [json.loads(line) for line in (folder / "history" / metadata.FILE).read_text().splitlines()]
-    changes = [fact["change"] for fact in told if fact["type"] == "broker"]
+    reported = [json.loads(line) for line in (folder / "history" / metadata_log.FILE).read_text().splitlines()]
+    changes = [fact["change"] for fact in reported if fact["type"] == "broker"]
     assert changes.count("fenced") == 1
-    assert any(len(fact["isr"]) == 1 for fact in told if fact["type"] == "partition")  # a leader without followers
+    assert any(len(fact["isr"]) == 1 for fact in reported if fact["type"] == "partition")  # a leader without followers
 
 
 # --- the effect taken away ---------------------------------------------------------------------------------------
 
 
-def with_in_sync(world: World, told: dict[int, tuple[int, ...]]) -> World:
+def with_in_sync(world: World, reported: dict[int, tuple[int, ...]]) -> World:
     """The administrator tells this of each topic."""
-    admin = Instead(world.cluster.admin, in_sync_replicas=lambda topic: told)
+    admin = Instead(world.cluster.admin, in_sync_replicas=lambda topic: reported)
     return replace(world, cluster=Instead(world.cluster, admin=admin))
 
 
@@ -205,12 +205,14 @@ RULES = {
 
 
 @pytest.mark.parametrize(("change", "told"), RULES.values(), ids=RULES)
-def test_other_rules_are_no_partition(world: World, inject: Inject, change: Callable[[Loss], Loss], told: str) -> None:
+def test_other_rules_are_no_partition(
+    world: World, inject: Inject, change: Callable[[PacketLoss], PacketLoss], reported: str
+) -> None:
     injection = inject(PartitionBrokers(), with_rules(world, change), BROKER)
     with nothing_to_see():
         evidence = injection.proven()
     assert not evidence.took_effect
-    assert told in evidence.what
+    assert reported in evidence.what
     healed(injection)
 
 
@@ -220,9 +222,9 @@ def test_other_rules_are_no_partition(world: World, inject: Inject, change: Call
     ids=["all are in sync across", "one still is"],
 )
 def test_lost_packets_are_no_partition_while_replicas_are_in_sync_across(
-    world: World, inject: Inject, controller: bool, told: dict[int, tuple[int, ...]]
+    world: World, inject: Inject, controller: bool, reported: dict[int, tuple[int, ...]]
 ) -> None:
-    injection = inject(PartitionBrokers(controller=controller), with_in_sync(world, told), BROKER)
+    injection = inject(PartitionBrokers(controller=controller), with_in_sync(world, reported), BROKER)
     with nothing_to_see():
         evidence = injection.proven()
     assert not evidence.took_effect
@@ -233,10 +235,10 @@ def test_lost_packets_are_no_partition_while_replicas_are_in_sync_across(
 
 @pytest.mark.parametrize("told", [{}, {0: (1, 2)}, {0: (3,), 1: ()}], ids=["nothing", "without it", "it alone"])
 def test_where_nothing_is_in_sync_across_there_is_nothing_to_part(
-    world: World, told: dict[int, tuple[int, ...]]
+    world: World, reported: dict[int, tuple[int, ...]]
 ) -> None:
     with pytest.raises(FaultError, match="nothing is in sync between broker-3 and another broker"):
-        PartitionBrokers().inject(with_in_sync(world, told), BROKER)
+        PartitionBrokers().inject(with_in_sync(world, reported), BROKER)
     assert not world.cluster.packets.lost()
 
 
@@ -258,9 +260,9 @@ def test_rules_that_stay_are_not_healed(world: World, inject: Inject) -> None:
 def test_brokers_that_others_keep_apart_are_not_healed(world: World, inject: Inject) -> None:
     injection = inject(PartitionBrokers(controller=True), world, BROKER)
     assert injection.proven().took_effect
-    with Owner.open() as owner:
+    with ProcessOwner.open() as owner:
         theirs = PacketFilter(owner)
-        theirs.lose([Loss("theirs", world.cluster.internal(None, CUT), "upstream")])
+        theirs.lose([PacketLoss("theirs", world.cluster.internal(None, CUT), "upstream")])
         injection.undo()
         with nothing_to_see():
             evidence = injection.healed()

@@ -18,12 +18,12 @@ from cluster.killing import iptables, rules_of
 from fencepost.clock import eventually
 from fencepost.clusters.addresses import Addresses
 from fencepost.errors import ClusterError
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces.network import PacketLoss
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP
 from fencepost.processes import reaper
-from fencepost.processes.owner import Owner, sweep
+from fencepost.processes.owner import ProcessOwner, sweep
 
 pytestmark = pytest.mark.cluster
 
@@ -38,15 +38,15 @@ from fencepost.model.endpoint import Endpoint
 from fencepost.interfaces import ClusterSpec
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
-from fencepost.interfaces.network import Loss
-from fencepost.processes.owner import Owner
+from fencepost.interfaces.network import PacketLoss
+from fencepost.processes.owner import ProcessOwner
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 
 def say(*words):
     print(*words, flush=True)
 
-with Owner.open(Path(sys.argv[1])) as owner:
+with ProcessOwner.open(Path(sys.argv[1])) as owner:
     say("owner", owner.token, owner.directory)
     if sys.argv[2] == "leads connections":
         redirect(owner, [Redirect(TRIAL_GROUP, Endpoint(*TRIAL), Endpoint(*TRIAL))])
@@ -55,12 +55,13 @@ with Owner.open(Path(sys.argv[1])) as owner:
     if sys.argv[2] == "changes rules":
         packets = PacketFilter(owner)
         while True:
-            packets.restore(packets.lose([Loss("a trial", TRIAL, stream) for stream in ("upstream", "downstream")]))
+            losses = [PacketLoss("a trial", TRIAL, stream) for stream in ("upstream", "downstream")]
+            packets.restore(packets.lose(losses))
     cluster = local.start(ClusterSpec(brokers=1, slots=1), owner)
     if sys.argv[2] == "paused":
         cluster.brokers[1].signal(signal.SIGSTOP)
     if sys.argv[2] == "loses packets":
-        cluster.packets.lose([Loss("a trial", cluster.links.endpoint(0, 1), "upstream")])
+        cluster.packets.lose([PacketLoss("a trial", cluster.links.endpoint(0, 1), "upstream")])
     say("serving", cluster.links.endpoint(0, 1)[0])
     threading.Event().wait()
 """
@@ -212,8 +213,8 @@ def test_what_leads_connections_elsewhere_goes_with_its_harness(
 
 @pytest.mark.usefixtures("packets_work")
 def test_a_chain_that_stays_is_told_and_removed_by_the_next_owner(tmp_path: Path) -> None:
-    owner = Owner.open(tmp_path)
-    PacketFilter(owner).lose([Loss("a trial", packets.TRIAL, "upstream")])
+    owner = ProcessOwner.open(tmp_path)
+    PacketFilter(owner).lose([PacketLoss("a trial", packets.TRIAL, "upstream")])
     chain, other = reaper.chain_of(owner.token), f"OTHER-{owner.token}"
     iptables("-N", other)
     try:
@@ -236,7 +237,7 @@ def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_o
     _, host = harness.line()
     harness.die_with_reaper()
     assert len(harness.carriers()) == 3
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         assert owner.directory.is_dir()
         assert harness.nothing_is_left()
         # A process that is killed gives its memory back before its files.
@@ -246,7 +247,7 @@ def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_o
 @pytest.mark.core
 def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
     (tmp_path / "fencepost-notes").mkdir()  # a folder of the user's own
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         sleeper = owner.spawn(["sleep", "600"], log=owner.directory / "log")
         assert sweep(tmp_path) == []
         assert sleeper.poll() is None
@@ -257,7 +258,7 @@ def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         log = owner.directory / "log"
         shell = owner.spawn(["sh", "-c", "setsid sleep 610 & setsid sleep 620 & wait"], log=log)
         family = eventually(lambda: len(found := shell.children()) == 2 and found, LONG_S, "two children")
@@ -269,10 +270,10 @@ def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
 @pytest.mark.core
 def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> None:
     nested = (
-        "from fencepost.processes.owner import Owner; o = Owner.open();"
+        "from fencepost.processes.owner import ProcessOwner; o = ProcessOwner.open();"
         "o.spawn(['sleep', '640'], log=o.directory / 'log');"
     )
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         inner = owner.spawn([sys.executable, "-c", nested + "import signal; signal.pause()"], log=tmp_path / "log")
         sleeper = eventually(
             lambda: next((c for c in inner.children() if c.name() == "sleep"), None), LONG_S, "a grandchild"
@@ -282,7 +283,7 @@ def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> Non
 
 @pytest.mark.core
 def test_a_program_that_wipes_its_environment_ends_with_its_owner(tmp_path: Path) -> None:
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         wiped = owner.spawn(["env", "-i", "sleep", "630"], log=owner.directory / "log")
         eventually(lambda: wiped.name() == "sleep", LONG_S, "the program to run")
     assert wiped.poll() == -signal.SIGKILL

@@ -16,12 +16,12 @@ import pytest
 
 from cluster.worlds import LONG_S
 from fencepost.clock import eventually
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces.network import PacketLoss
 from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
 pytestmark = pytest.mark.cluster
 NET = os.getpid() % (1 << 14)  # no other test process has it
@@ -40,7 +40,7 @@ def ip(*words: str, check: bool = True) -> None:
 @pytest.fixture
 def far() -> Iterator[Endpoint]:
     """A broker of another host; it answers with what it is."""
-    if lacking := redirects.lacking():
+    if lacking := redirects.missing_reason():
         pytest.skip(lacking)
     inside = ("netns", "exec", CABLE)
     ip("netns", "add", CABLE)
@@ -73,7 +73,7 @@ def test_packets_to_another_host_are_lost_on_the_way_to_the_proxy_and_nobody_els
     far: Endpoint, tmp_path: Path, stream: str
 ) -> None:
     eventually(lambda: asked(far) == "the broker", LONG_S, "the broker to answer")
-    with Owner.open(tmp_path) as owner, closing(socket.create_server((TRIAL[0], 0))) as proxy:
+    with ProcessOwner.open(tmp_path) as owner, closing(socket.create_server((TRIAL[0], 0))) as proxy:
         at = Endpoint(*proxy.getsockname())
         argv = [sys.executable, "-S", "-c", "import socket\ns = socket.socket(fileno=int(__import__('sys').argv[1]))\n"]
         argv[-1] += "while True: s.accept()[0].sendall(b'the proxy')"
@@ -85,7 +85,7 @@ def test_packets_to_another_host_are_lost_on_the_way_to_the_proxy_and_nobody_els
             "the broker",
         )
         packets = PacketFilter(owner)
-        rules = packets.lose([Loss("a trial", (at.host, at.port), stream)])
+        rules = packets.lose([PacketLoss("a trial", (at.host, at.port), stream)])
         assert (asked(far), asked(far, TRIAL_GROUP)) == ("the broker", "")
         assert packets.lost()[rules[0]] > 0
         packets.restore(rules)

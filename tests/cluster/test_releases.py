@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from fencepost import Group, Scenario, Topic, at, runner
-from fencepost.clusters import environments, nodes, provision
+from fencepost.clusters import environments
+from fencepost.clusters.kafka import provision, server_properties
 from fencepost.errors import ProvisionError, ScenarioError
 from fencepost.faults import MoveCoordinator
 from fencepost.model import Validity
@@ -101,7 +102,7 @@ def test_a_group_of_a_release_lives_through_a_move_of_its_coordinator(chaos, pai
 @pytest.mark.parametrize("pair", sorted(set(PAIRS) - set(WORKING), key=str), ids=str)
 def test_who_cannot_talk_to_these_brokers_is_refused_before_the_start(pair):
     with pytest.raises(ScenarioError, match=r"cannot talk to Kafka 4, .* use a later release, or an older Kafka"):
-        nodes.check(pair.scenario.cluster_spec())
+        server_properties.check(pair.scenario.cluster_spec())
 
 
 def test_a_setting_that_a_release_does_not_have_is_an_error_before_anything_starts(tmp_path):

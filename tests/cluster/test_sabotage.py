@@ -7,12 +7,12 @@ import pytest
 from cluster.worlds import SHORT_S, bounded
 from fencepost.clusters.admin import ObserverAdmin
 from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause
-from fencepost.group.running_group import MemberProcess
+from fencepost.group.running_group import MemberHandle
 from fencepost.model import Validity
 from fencepost.model.topic import Topic
 from fencepost.network.proxies import Proxies
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
@@ -38,7 +38,7 @@ SCENARIO = Scenario(
 def toothless(monkeypatch):
     """Signals are not sent, the election is not made, and the proxies' rule matches no connection."""
     bounded(monkeypatch, SHORT_S)
-    monkeypatch.setattr(MemberProcess, "signal", lambda self, signal: None)
+    monkeypatch.setattr(MemberHandle, "signal", lambda self, signal: None)
     monkeypatch.setattr(ObserverAdmin, "move_leader", lambda self, tp, to_broker: None)
     call = Proxies._call
 

@@ -37,7 +37,7 @@ def lives(events: list[dict[str, Any]]) -> list[Life]:
     for event in events:
         if event["kind"] in (EventKind.LAUNCHED, EventKind.ENDED, EventKind.ASSIGNED):
             found[event["actor"]].setdefault(event["kind"], event)
-    told = [
+    reported = [
         Life(
             json.loads(of[EventKind.LAUNCHED]["detail"])["member"],
             of[EventKind.LAUNCHED]["begin_ns"],
@@ -48,7 +48,7 @@ def lives(events: list[dict[str, Any]]) -> list[Life]:
         for actor, of in found.items()
         if actor.startswith("member")
     ]
-    return sorted(told, key=lambda life: life.launched_ns)
+    return sorted(reported, key=lambda life: life.launched_ns)
 
 
 def test_members_and_brokers_are_replaced_one_after_the_other_and_what_flaps_is_on_and_off(chaos: Chaos) -> None:
@@ -67,7 +67,7 @@ def test_members_and_brokers_are_replaced_one_after_the_other_and_what_flaps_is_
     run = chaos.run(scenario)
     run.must_keep_its_promises()
     faults = run.verdict.faults
-    told = [(fault["fault"], fault["target"], fault["begun_s"], fault["healed_s"]) for fault in faults]
+    reported = [(fault["fault"], fault["target"], fault["begun_s"], fault["healed_s"]) for fault in faults]
     found = lives(pq.read_table(run.folder / EVENTS).to_pylist())
 
     assert [life.member for life in found] == [0, 1, 0, 1, 2, 0]
@@ -79,11 +79,11 @@ def test_members_and_brokers_are_replaced_one_after_the_other_and_what_flaps_is_
     assert other_back.launched_ns < new.launched_ns < new.assigned_ns < back.ended_ns
     assert back.ended_ns < newer.launched_ns < newer.assigned_ns < other_back.ended_ns
 
-    on = [(begun_s, healed_s) for fault, _, begun_s, healed_s in told if fault == "refuse"]
-    assert {target for fault, target, *_ in told if fault == "refuse"} == {"member-0"}
+    on = [(begun_s, healed_s) for fault, _, begun_s, healed_s in reported if fault == "refuse"]
+    assert {target for fault, target, *_ in reported if fault == "refuse"} == {"member-0"}
     assert len(on) == 3
     assert all(2 < later - sooner < 4 for (sooner, _), (later, _) in pairwise(on)), on
-    down = [(target, begun_s, healed_s) for fault, target, begun_s, healed_s in told if "broker" in target]
+    down = [(target, begun_s, healed_s) for fault, target, begun_s, healed_s in reported if "broker" in target]
     assert [target for target, *_ in down] == ["broker-1", "broker-2", "broker-3"]
     assert all(healed_s < begun_s for (_, healed_s), (begun_s, _) in pairwise(on)), on
     assert all(healed_s < begun_s for (*_, healed_s), (_, begun_s, _) in pairwise(down)), down

@@ -117,7 +117,7 @@ PROGRAMS = {
 }
 
 
-def started(run: Run, client: str, command: list[str]) -> groups.Group:  # noqa: F811
+def started(run: Run, client: str, command: list[str]) -> groups.RunningGroup:  # noqa: F811
     config = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
     spec = scenario.Group(command=command, members=1, client=client, protocol="eager", config=config)
     workload = OwnProgram(payload="shop.fakes:order", rate_hz=300)

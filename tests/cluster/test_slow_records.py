@@ -8,12 +8,12 @@ import pytest
 
 from cluster.plans import BOUNDED, PROMISES, STRICT, SUSPECT, under
 from fencepost.checkers import Parked, Requeued
-from fencepost.evidence.times import MS
+from fencepost.evidence.clock_conversion import MS
 from fencepost.faults import Kill, Stall
 from fencepost.history import EventKind
 from fencepost.model import Severity
 from fencepost.model.settings import PROTOCOLS
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member
 from fencepost.workloads import DeadLetters, PollLoop, Requeue
 from fencepost_member.events import read

@@ -145,9 +145,9 @@ def test_a_swarm_that_is_steered_meets_what_no_run_has_met(chaos):
     """Of the states only one that lasts is left, and some step waits for it beside one that brings it about."""
     parts = [at(0, fault) for fault in (RemoveMember(), CutConnections(), MoveCoordinator(), Pause())]
     asked = scenario("eager", swarm(20, *parts, until_s=28))
-    every = asked.schedule[0].pairs(asked.inventory(), ABILITIES)
+    every = asked.schedule[0].reachable_cells(asked.inventory(), ABILITIES)
     done = {(fault, state) for fault, states in every.items() for state in states if state != "joining"}
-    steered = coverage.steer(asked, done, ABILITIES)
+    steered = coverage.aim_at_uncovered(asked, done, ABILITIES)
     seed = next(number for number in range(1000) if len(aimed(steered.plan(number))) > 2)
     run = chaos.run(steered, seed=seed)
     assert run.verdict.validity is Validity.VALID, run.verdict
@@ -157,8 +157,8 @@ def test_a_swarm_that_is_steered_meets_what_no_run_has_met(chaos):
         (fault["fault"], state) for fault in replay.fired(run.folder) for state, was in fault["states"].items() if was
     } & aimed(plan)
     assert met
-    assert met <= coverage.met(run.folder.parent, "eager")
-    left = coverage.steer(asked, done | met, ABILITIES).schedule[0].towards
+    assert met <= coverage.covered_cells(run.folder.parent, "eager")
+    left = coverage.aim_at_uncovered(asked, done | met, ABILITIES).schedule[0].towards
     assert not any(state in left.get(fault, ()) for fault, state in met)
 
 

@@ -13,7 +13,7 @@ from fencepost.faults import Bounce
 from fencepost.model.clients import MemberSpec
 from fencepost.model.settings import PROTOCOLS
 from fencepost.scenario.scenario import Group
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fencepost import runner
-from fencepost.group.running_group import MemberProcess
+from fencepost.group.running_group import MemberHandle
 from fencepost.model import Validity
 from fencepost.model.topic import Topic
 from fencepost.runner import preflight
@@ -50,12 +50,12 @@ def test_a_member_that_does_not_start_is_unknown_with_its_last_words(chaos, monk
 
 
 def test_a_member_that_ends_while_the_group_forms_ends_the_waiting(chaos, monkeypatch):
-    wait_started = MemberProcess.wait_started
+    wait_started = MemberHandle.wait_started
 
     def and_die(member):
         wait_started(member)
         member.signal(11)
 
-    monkeypatch.setattr(MemberProcess, "wait_started", and_die)
+    monkeypatch.setattr(MemberHandle, "wait_started", and_die)
     reason = history_of(chaos, SCENARIO)
     assert "member-0.1 ended with exit code -11: its log ends with" in reason

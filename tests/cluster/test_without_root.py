@@ -13,7 +13,7 @@ from cluster.worlds import LONG_S
 from fencepost import Group, Scenario, Topic, at
 from fencepost.clusters import doctor
 from fencepost.faults import BlackHole, LosePackets
-from fencepost.processes.concurrency import turn
+from fencepost.processes.concurrency import run_permit
 from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
 
@@ -38,7 +38,7 @@ def test_a_run_loses_packets_without_root(tmp_path: Path) -> None:
     asked = tmp_path / "scenario.json"
     asked.write_text(json.dumps(SCENARIO.to_json()))
     argv = [*doctor.ALONE, sys.executable, "-m", "fencepost", "run", asked, "--seed", "1", "--cluster", "local"]
-    with turn("a run in a network of its own"):  # who is started by it shares its place
+    with run_permit("a run in a network of its own"):  # who is started by it shares its place
         ended = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=4 * LONG_S, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     [folder] = (tmp_path / "runs").iterdir()

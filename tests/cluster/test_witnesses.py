@@ -12,7 +12,7 @@ from fault_table import Cell, unfilled
 
 from cluster.test_attach import guesting
 from cluster.worlds import LONG_S, ON_CLUSTER, Inject, World, bounded, shown
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.managed_cluster import ManagedCluster
 
 pytestmark = ON_CLUSTER
 
@@ -27,7 +27,7 @@ def test_every_fault_is_proven_and_healed(world: World, inject: Inject, cell: Ce
 
 
 @pytest.fixture(scope="module")
-def guests(session_cluster: OwnCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def guests(session_cluster: ManagedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with guesting(session_cluster, tmp_path_factory.mktemp("guests"), STATIC, MORE) as world:
         yield world
 

@@ -15,12 +15,12 @@ import pytest
 from fault_table import Cell
 
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.evidence import requests
-from fencepost.evidence.times import Timeline
-from fencepost.evidence.wire import probe
+from fencepost.evidence import request_log
+from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.kafka_protocol import probe
 from fencepost.faults import ResetOffsets
-from fencepost.interfaces import Awaits, Evidence, Fault, Injection, Target
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces import Evidence, Fault, Gated, Injection, Target
+from fencepost.interfaces.network import PacketLoss
 from fencepost.interfaces.process import Node
 from fencepost.model import MemberView, View
 from fencepost.network.packets import TRIAL
@@ -157,11 +157,11 @@ def ends_and_begins_anew(inject: Inject, world: World, target: Target, fault: Fa
 
 def requests_by(world: World, slot: int) -> list[dict[str, Any]]:
     """The group's requests of a slot, in the order in which the brokers carried them out."""
-    timeline, found = Timeline(((0, 0),)), []
+    timeline, found = WallClockConverter(((0, 0),)), []
     for broker in world.cluster.brokers:
         for line in world.cluster.evidence.request_log(broker):
             with suppress(ValueError):  # the broker is writing it: whole the next time
-                found.append(requests.parse(line, timeline, world.group, {}))
+                found.append(request_log.parse(line, timeline, world.group, {}))
     return sorted((one for one in found if one and one["slot"] == slot), key=lambda one: int(one["end_ns"]))
 
 
@@ -246,7 +246,7 @@ def shown(cell: Cell, world: World, inject: Inject) -> None:
     alone = isinstance(fault, ResetOffsets)  # it waits until nobody is in the group
 
     def ready() -> bool:
-        return (alone or world.owning()) and not (isinstance(fault, Awaits) and fault.awaits(world, target))
+        return (alone or world.owning()) and not (isinstance(fault, Gated) and fault.not_ready_reason(world, target))
 
     eventually(world.owning, LONG_S, "both members to own partitions")
     try:
@@ -273,12 +273,12 @@ def with_packets(world: World, **methods: Callable[..., Any]) -> World:
     return replace(world, cluster=Instead(world.cluster, packets=Instead(world.cluster.packets, **methods)))
 
 
-def with_rules(world: World, change: Callable[[Loss], Loss]) -> World:
+def with_rules(world: World, change: Callable[[PacketLoss], PacketLoss]) -> World:
     """Other rules are put than those that the fault wants."""
     return with_packets(world, lose=lambda losses: world.cluster.packets.lose([change(loss) for loss in losses]))
 
 
-def nowhere(loss: Loss) -> Loss:
+def nowhere(loss: PacketLoss) -> PacketLoss:
     """The same of an address that no cluster has."""
     return replace(loss, endpoint=(TRIAL[0], loss.endpoint[1]))
 

@@ -22,9 +22,9 @@ from history.test_commit_kinds import STORIES
 from history.test_kinds import Story
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.judge import Finder, judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.counts import Bounds, JudgedCounts
+from fencepost.checkers.judge import Detector, judge
+from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.tables import Tables
 from fencepost.history import LACKING
 from fencepost.history.run_folder import RunFolder, judged_files
@@ -39,11 +39,11 @@ RENAMED = FORMER  # kinds of findings: their names when they were frozen, and th
 Frozen = dict[str, Any]
 
 
-def verdict(run: Path, finder: Finder = find_here) -> Frozen:
+def verdict(run: Path, finder: Detector = find_here) -> Frozen:
     """What is found in a run folder, and how it is judged: kinds, counts, severities, members and places."""
     anomalies: list[Anomaly] = []
 
-    def recording(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
+    def recording(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
         found, facts = finder(run, tables, bounds)
         anomalies.extend(found)
         return found, facts

@@ -28,7 +28,7 @@ from typing import Any
 from fencepost import judging
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.history.run_folder import RunFolder
 from fencepost.interfaces import Promise
 from fencepost.model import Severity, Validity, Verdict, serialization
@@ -273,17 +273,17 @@ def one_member_holds_the_barrier_for_a_minute(h: HistoryBuilder) -> None:
         h.write(4, tp)
     h.round(1, *((member, [tp]) for tp, member in enumerate(members)), generation=1)
     for tp, member in enumerate(members):
-        member.assigned(1.01, tp, told=False)
+        member.assigned(1.01, tp, reported=False)
         member.process(range(3), 2, tp)
         member.commit(3, 3, tp)
     another = h.member(3, at=20.5)
     h.join(another, 21)
     for tp, (member, at) in enumerate(zip(members, (21.1, 21.2, 81.0), strict=True)):
-        member.revoked(at - 0.05, tp, told=False)
+        member.revoked(at - 0.05, tp, reported=False)
         h.join(member, at)
     h.round(81.1, (another, []), *((member, [tp]) for tp, member in enumerate(members)), generation=2)
     for tp, member in enumerate(members):
-        member.assigned(81.2, tp, told=False, generation=2)
+        member.assigned(81.2, tp, reported=False, generation=2)
         member.process([3], 82, tp)
         member.commit(4, 83, tp, generation=2)
     for member in (*members, another):
@@ -384,8 +384,8 @@ STYLE = "body{font:1rem/1.5 sans-serif;max-width:50rem;margin:2rem auto} .invali
 
 
 def _paragraphs(text: str, heading: str) -> str:
-    told = re.sub("``(.*?)``", r"<code>\1</code>", html.escape(text.strip()))
-    first, *rest = told.split("\n\n")
+    reported = re.sub("``(.*?)``", r"<code>\1</code>", html.escape(text.strip()))
+    first, *rest = reported.split("\n\n")
     return f"<{heading}>{first}</{heading}>" + "".join(f"<p>{part}" for part in rest)
 
 

@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from fencepost.checkers.tables.records import Delivered, Logged, Produced
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.evidence.seal import seal
-from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
@@ -65,14 +65,14 @@ class Row:
     delivered_ns: int
     begin_ns: int = 0
     done_ns: int = 0
-    state: int = State.DELIVERED
+    state: int = RecordState.DELIVERED
     thread: int = 0
 
     def begin(self, at: float) -> Row:
-        self.begin_ns, self.state = ns(at), State.BEGUN
+        self.begin_ns, self.state = ns(at), RecordState.BEGUN
         return self
 
-    def end(self, at: float, state: State = State.DONE) -> Row:
+    def end(self, at: float, state: RecordState = RecordState.DONE) -> Row:
         self.done_ns, self.state = ns(at), state
         return self
 
@@ -91,19 +91,21 @@ class MemberTeller:
     polls: int = 0
     held: set[int] = field(default_factory=set)
 
-    def assigned(self, at: float, tp: int = 0, *, took: float = STEP_S, told: bool = True, generation: int = 1) -> None:
-        """The assigned callback; ``told``: the coordinator's record 10 ms before it."""
-        if told:
+    def assigned(
+        self, at: float, tp: int = 0, *, took: float = STEP_S, reported: bool = True, generation: int = 1
+    ) -> None:
+        """The assigned callback; ``reported``: the coordinator's record 10 ms before it."""
+        if reported:
             self.history.gives(self, tp, at - 0.01)
         self.intervals[tp] = self.intervals.get(tp, -1) + 1
         self.held.add(tp)
         self._event("assigned", at, at + took, tp=tp, generation=generation)
 
-    def revoked(self, at: float, tp: int = 0, *, took: float | None = STEP_S, told: bool = True) -> None:
-        """The revoked callback (took None: it never returned); ``told``: 10 ms later nobody has the partition."""
+    def revoked(self, at: float, tp: int = 0, *, took: float | None = STEP_S, reported: bool = True) -> None:
+        """The revoked callback (took None: it never returned); ``reported``: 10 ms later nobody has the partition."""
         self.held.discard(tp)
         self._event("revoked", at, None if took is None else at + took, tp=tp)
-        if told and took is not None:
+        if reported and took is not None:
             self.history.takes(self, tp, at + took + 0.01)
 
     def lost(self, at: float, tp: int = 0, *, took: float = STEP_S) -> None:
@@ -360,8 +362,8 @@ class HistoryBuilder:
         for offset in range(first, first + count):
             content = (offset % self.keys if key is None else key, 0, len(self.produced))
             self.content[tp, offset] = content
-            known = (tp, offset, *content, ns(at), ns(at) + 10**6, Sent.OK)
-            self.produced.append(Produced(*known if acked else (tp, -1, *content, ns(at), 0, Sent.INFO)))
+            known = (tp, offset, *content, ns(at), ns(at) + 10**6, SendOutcome.OK)
+            self.produced.append(Produced(*known if acked else (tp, -1, *content, ns(at), 0, SendOutcome.INFO)))
             self.log.append(Logged(tp, offset, *content, (ns(at) + WALL_AHEAD_NS) // 10**6))
         self._next[tp] = first + count
         return range(first, first + count)
@@ -391,7 +393,7 @@ class HistoryBuilder:
         self.loses(offset, tp)
         content = self.content[tp, offset]
         calls = [p for p in self.produced if (p.tp, p.key, p.writer, p.seq) == (tp, *content)]
-        ends = {p: p._replace(outcome=Sent.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns) for p in calls}
+        ends = {p: p._replace(outcome=SendOutcome.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns) for p in calls}
         self.produced = [ends.get(p, p) for p in self.produced] + calls * acked
 
     def keeps(self, *policies: str, tombstones_s: float = 86_400, offsets_minutes: int = 10_080) -> None:
@@ -423,13 +425,13 @@ class HistoryBuilder:
         self.harness.note("started", actor=f"producer-{writer}", detail=detail, begin_ns=ns(0.1), end_ns=ns(0.1))
 
     def member(
-        self, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9, **told: Any
+        self, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9, **reported: Any
     ) -> MemberTeller:
-        """The next life of a member, started at ``at``; ``told``: what it tells then besides."""
+        """The next life of a member, started at ``at``; ``reported``: what it tells then besides."""
         life = sum(m.name.startswith(f"member-{index}.") for m in self.members) + 1
         name, detail = f"member-{index}.{life}", {"slot": index, "member": index, "pid": 1}
         self.harness.note("launched", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
-        return self.consumer(name, index, member_id=member_id, instance_id=instance_id, at=at, **told)
+        return self.consumer(name, index, member_id=member_id, instance_id=instance_id, at=at, **reported)
 
     def consumer(
         self,
@@ -439,13 +441,13 @@ class HistoryBuilder:
         member_id: str = "",
         instance_id: str | None = None,
         at: float = 0.9,
-        **told: Any,
+        **reported: Any,
     ) -> MemberTeller:
         """A consumer of that name in a process of the member ``index``."""
         events = EventLog(self.run.history / "events" / f"{name}.jsonl", name)
         teller = MemberTeller(self, name, member_id or f"id-{name}", events)
         times = {"begin_ns": ns(at), "end_ns": ns(at)}
-        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id, **self.client, **told}
+        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id, **self.client, **reported}
         if not self.black_box:
             events.note("started", detail=detail, **times)
         self.members.append(teller)
@@ -461,8 +463,8 @@ class HistoryBuilder:
         asked: float | None = None,
     ) -> None:
         """A process was reaped, which had polled last at ``polled``, and was asked to end at ``asked``."""
-        told = {"polled_ns": polled, "asked_ns": asked}
-        times = {name: ns(moment) for name, moment in told.items() if moment is not None}
+        reported = {"polled_ns": polled, "asked_ns": asked}
+        times = {name: ns(moment) for name, moment in reported.items() if moment is not None}
         detail = {"exit_code": exit_code, "how": how, **times}
         self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
 
@@ -498,7 +500,7 @@ class HistoryBuilder:
     def logs(
         self, api: str, member: MemberTeller, offset: int, at: float, tp: int, *, error: str, member_id: str | None
     ) -> None:
-        """A line of a broker's request log, as ``fencepost.evidence.requests`` keeps it."""
+        """A line of a broker's request log, as ``fencepost.evidence.request_log`` keeps it."""
         name, slot = self.partitions[tp], _slot(member)
         times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": self.blur_ns}
         who = {"slot": slot, "client_id": member.name, "member_id": member_id}
@@ -633,8 +635,10 @@ class HistoryBuilder:
     def coordinates(self, broker: int, at: float, *, log_end: int | None = None, mark: int | None = None) -> None:
         """A broker becomes the group's coordinator; ``mark``: the high watermark of its log then."""
         where = {"topic": "__consumer_offsets", "partition": 0, "leader": broker, "change": "leader"}
-        told = {"log_end": log_end, "high_watermark": mark}
-        self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where, **told})
+        reported = {"log_end": log_end, "high_watermark": mark}
+        self.metadata.append(
+            {"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where, **reported}
+        )
 
     def seal(self, without: Iterable[str] = (), sealed: bool = True) -> Path:
         """Write everything and seal it (unless ``sealed`` is False); ``without`` names files (below the run folder) to
@@ -692,8 +696,8 @@ class HistoryBuilder:
             line["batch"] = first.setdefault(line["batch"], order)
             if line["type"] == "classic-group" and not line["deleted"]:
                 line["generation"] = generation = line["generation"] or generation + 1
-                told = line.pop("told")
-                has = told if line.pop("all") else {**has, **told}
+                reported = line.pop("told")
+                has = reported if line.pop("all") else {**has, **reported}
                 members = ((m, assignment) for m, assignment in sorted(has.items()) if assignment is not None)
                 line["members"] = [{"member_id": m, "assignment": assignment} for m, assignment in members]
 
@@ -703,8 +707,8 @@ class HistoryBuilder:
             rows = [Delivered(**asdict(row)) for row in member.rows]
             file = history / "delivered" / f"{member.name}.parquet"
             _write_rows(file, DELIVERED_COLUMNS, rows, self.delivered_version)
-        known = sorted((p for p in self.produced if p.outcome == Sent.OK), key=lambda p: p.offset)
-        unknown = [p for p in self.produced if p.outcome != Sent.OK]
+        known = sorted((p for p in self.produced if p.outcome == SendOutcome.OK), key=lambda p: p.offset)
+        unknown = [p for p in self.produced if p.outcome != SendOutcome.OK]
         _write_rows(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, known)
         _write_rows(history / "produced" / "producer-0.unacked.parquet", PRODUCED_COLUMNS, unknown)
         _write_rows(history / "log" / "audit.parquet", LOG_COLUMNS, sorted(self.log))
@@ -720,8 +724,8 @@ class HistoryBuilder:
             self._line(at, type="current", member_id=member_id, deleted=False, epoch=1, state="STABLE", **given)
             return
         has = {m: self._names(tps) for m, tps in self._has.items()}
-        told = {member_id: has.get(member_id)} if member_id else has
-        self._line(at, type="classic-group", deleted=False, generation=generation, told=told, all=not member_id)
+        reported = {member_id: has.get(member_id)} if member_id else has
+        self._line(at, type="classic-group", deleted=False, generation=generation, told=reported, all=not member_id)
 
     def _names(self, tps: Iterable[int]) -> dict[str, list[int]]:
         return {TOPIC: sorted(self.partitions[tp].partition for tp in tps)} if tps else {}
@@ -743,7 +747,7 @@ def _write_rows(path: Path, names: Mapping[str, str], rows: Iterable[Any], versi
     for row in rows:
         by_tp[row.tp].append(row)
     groups = ({n: np.array([getattr(row, n) for row in of]) for n in names} for _, of in sorted(by_tp.items()))
-    columns.write(path, names, groups, version)
+    parquet_records.write(path, names, groups, version)
 
 
 def _write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -27,10 +27,10 @@ HOSTILE += "long " * 2_000
 
 def whole_run(folder: Path, *, sealed: bool = True) -> Path:
     """A run of correct members in which every file has something to lose."""
-    told = random_histories.tame(folder / "told", SEED, guest=True)
-    run = retelling.retold(told, folder / "run", retelling.unsealed)
-    retelling.record(told, run, 16)
-    shutil.copytree(told / "history" / "events", run / "history" / "events")
+    reported = random_histories.tame(folder / "told", SEED, guest=True)
+    run = retelling.retold(reported, folder / "run", retelling.unsealed)
+    retelling.record(reported, run, 16)
+    shutil.copytree(reported / "history" / "events", run / "history" / "events")
     (run / "history" / "events.parquet").unlink()
     if sealed:
         seal(run)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.checkers.tables.retention import same_key
-from fencepost.history import State
+from fencepost.history import RecordState
 from history.builder import HistoryBuilder, MemberTeller, Row, ns
 
 HUGE = 3_000_000_000_000
@@ -121,7 +121,7 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
         member = rng.choice(members)
         if rng.random() < 0.9:
             took, generation = rng.choice([0.0, 0.25, 1.0]), rng.choice([1, 1, 1, 2])
-            member.assigned(at, tp, took=took, told=rng.random() < 0.8, generation=generation)
+            member.assigned(at, tp, took=took, reported=rng.random() < 0.8, generation=generation)
         for _ in range(rng.choice([0, 0, 1, 2])):
             member.fetches(rng.choice([None, 3]), at + rng.choice([0.0, 0.25, 1.0]), tp)
         position = max(0, position - rng.choice([0, 0, 0, 2, 5]))
@@ -144,14 +144,17 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
             if some and rng.random() < 0.6:
                 outcome = rng.choice(["ok", "ok", "ok", "fail", "info", None])
                 accepted = rng.random() < (0.9 if outcome == "ok" else 0.5)
-                told = {"logged": rng.choice([True, True, False, FENCED]), "mode": rng.choice(["sync", "sync", "auto"])}
-                told["error"] = rng.choice(["", FENCED, "ILLEGAL_GENERATION"]) if outcome == "fail" else ""
+                reported = {
+                    "logged": rng.choice([True, True, False, FENCED]),
+                    "mode": rng.choice(["sync", "sync", "auto"]),
+                }
+                reported["error"] = rng.choice(["", FENCED, "ILLEGAL_GENERATION"]) if outcome == "fail" else ""
                 position_told = some[-1] + rng.choice([1, 1, 1, 0, 3])
                 who = member if rng.random() < 0.9 else rng.choice(members)
-                who.commit(position_told, at, tp, outcome=outcome, accepted=accepted, **told)
+                who.commit(position_told, at, tp, outcome=outcome, accepted=accepted, **reported)
         how = rng.random()
         if how < 0.35:
-            member.revoked(at, tp, took=rng.choice([0.0, 0.5, 0.5, 2.5]), told=rng.random() < 0.8)
+            member.revoked(at, tp, took=rng.choice([0.0, 0.5, 0.5, 2.5]), reported=rng.random() < 0.8)
         elif how < 0.55:
             member.lost(at, tp, took=rng.choice([0.0, 0.5]))
         elif how < 0.65:
@@ -236,11 +239,11 @@ def _tamper(h: HistoryBuilder, rng: random.Random, row: Row) -> None:
     elif what == 1:
         row.key, row.seq = rng.choice([(row.key + 1, row.seq), (row.key, 9_999), (row.key, row.seq)])
     elif what == 2:
-        row.state = rng.choice([State.PARKED, State.FAILED])
+        row.state = rng.choice([RecordState.PARKED, RecordState.FAILED])
     elif what == 3:
-        row.done_ns, row.state = 0, State.BEGUN
+        row.done_ns, row.state = 0, RecordState.BEGUN
     elif what == 4:
-        row.begin_ns, row.done_ns, row.state = 0, 0, State.DELIVERED
+        row.begin_ns, row.done_ns, row.state = 0, 0, RecordState.DELIVERED
     elif what == 5:
         row.begin_ns = _moment(rng)
     elif what == 6:
@@ -265,8 +268,8 @@ def _tie(rng: random.Random, rows: list[Row]) -> None:
         one.done_ns = other.done_ns = max(one.done_ns, other.done_ns)
     else:
         for row in rows:
-            if (row.tp, row.offset) == (one.tp, one.offset) and row.state != State.DELIVERED:
-                row.done_ns, row.state = 0, State.BEGUN
+            if (row.tp, row.offset) == (one.tp, one.offset) and row.state != RecordState.DELIVERED:
+                row.done_ns, row.state = 0, RecordState.BEGUN
 
 
 def _tamper_with_log(h: HistoryBuilder, rng: random.Random) -> None:

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from fencepost.history import DELIVERED_VERSION, State
+from fencepost.history import DELIVERED_VERSION, RecordState
 from fencepost.model.clients import VERIFIABLE
 from history.builder import HistoryBuilder, MemberTeller, Row
 
@@ -121,10 +121,10 @@ class _Group:
 
     def tell_what_was_before(self, tp: int, member: MemberTeller) -> None:
         """The new owner begins below what was committed: its coordinator told it so, or nobody saw what it told."""
-        told = self.rng.randrange(self.committed[tp] + 1)
-        self.position[tp] = self.reached[tp] = told
+        reported = self.rng.randrange(self.committed[tp] + 1)
+        self.position[tp] = self.reached[tp] = reported
         if self.rng.random() < 0.8:
-            member.fetches(told or None, self.t + 0.002, tp, stable=self.rng.random() < 0.5, broker=self.h.term)
+            member.fetches(reported or None, self.t + 0.002, tp, stable=self.rng.random() < 0.5, broker=self.h.term)
 
     def log(self, tp: int) -> list[int]:
         """What there is to read for the owner."""
@@ -214,10 +214,10 @@ class _Group:
             self.h.gives(member, tp, self.t + 0.05)
         self.t += 0.1
 
-    def rebalance(self, by: int = 1, untold: MemberTeller | None = None) -> None:
-        """A round: everybody keeps what they have, but of one it goes to ``untold``, who never hears of that."""
+    def rebalance(self, by: int = 1, unreported: MemberTeller | None = None) -> None:
+        """A round: everybody keeps what they have, but of one it goes to ``unreported``, who never hears of that."""
         self.epoch += by
-        owner = {**self.owner, tp: untold} if untold and (tp := self.some()) is not None else self.owner
+        owner = {**self.owner, tp: unreported} if unreported and (tp := self.some()) is not None else self.owner
         has = [(member, [tp for tp in sorted(owner) if owner[tp] is member]) for member in self.crew]
         self.h.round(self.t, *has, generation=self.epoch)
         self.t += 0.01
@@ -321,7 +321,7 @@ class _Group:
     def rest(self) -> None:
         """Nothing happens for a while, but that a member lives, which may not have what it was given."""
         one = self.rng.choice(self.crew)
-        self.rebalance(untold=one)
+        self.rebalance(unreported=one)
         self.t += self.rng.uniform(6, 12)
         for _ in range(self.rng.randint(1, 4)):
             one.heartbeat(self.t - self.rng.uniform(0, 5), generation=self.epoch - self.rng.choice((0, 0, 0, 1)))
@@ -467,7 +467,9 @@ def _backwards(g: _Group) -> None:
     if tp is not None and (offsets := g.log(tp)[:5]):
         rows = g.owner[tp].poll(offsets, g.t, tp)
         for row in reversed(rows):
-            row.begin(g.t).end(g.t + 0.001, g.rng.choice((State.DONE, State.DONE, State.PARKED, State.FAILED)))
+            row.begin(g.t).end(
+                g.t + 0.001, g.rng.choice((RecordState.DONE, RecordState.DONE, RecordState.PARKED, RecordState.FAILED))
+            )
             g.t += 0.002
         g.position[tp] = g.reached[tp] = offsets[-1] + 1
 
@@ -506,7 +508,7 @@ def _second_owner(g: _Group) -> None:
     if tp is not None:
         other = g.rng.choice(g.crew)
         g.t += 0.05
-        other.assigned(g.t, tp, told=g.rng.random() < 0.5)
+        other.assigned(g.t, tp, reported=g.rng.random() < 0.5)
         if g.rng.random() < 0.5:
             other.process(g.log(tp)[:3], g.t + 0.01, tp, each=0.02)
             g.owner[tp].process(g.log(tp)[:3], g.t + 0.02, tp, each=0.02)
@@ -649,7 +651,7 @@ def _try_again(g: _Group) -> None:
         for _ in range(g.rng.randint(1, 3)):
             g.owner[tp].seek(offsets[0], g.t, tp)
             rows = g.owner[tp].process(offsets, g.t + 0.002, tp)
-            rows[0].end(g.t + 0.003, g.rng.choice((State.FAILED, State.FAILED, State.DONE)))
+            rows[0].end(g.t + 0.003, g.rng.choice((RecordState.FAILED, RecordState.FAILED, RecordState.DONE)))
             g.t += 0.1
         g.position[tp] = g.reached[tp] = offsets[-1] + 1
 

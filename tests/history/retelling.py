@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from fencepost.evidence import columns, event_table
-from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.evidence import parquet_events, parquet_records
+from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import ABORTED, COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
 
@@ -82,10 +82,10 @@ def _write(path: Path, rows: list[Row]) -> None:
     elif path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     elif path.stem == "events":
-        event_table.write(path, [{**row, "detail": json.dumps(row["detail"])} for row in rows])
+        parquet_events.write(path, [{**row, "detail": json.dumps(row["detail"])} for row in rows])
     else:
         names, parts = RECORDS[path.parent.name], (list(of) for _, of in groupby(rows, key=lambda row: row["tp"]))
-        columns.write(path, names, ({n: np.array([row[n] for row in part]) for n in names} for part in parts))
+        parquet_records.write(path, names, ({n: np.array([row[n] for row in part]) for n in names} for part in parts))
 
 
 def each(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
@@ -150,8 +150,8 @@ def as_recorded(name: str, rows: list[Row]) -> Files:
 def record(run: Path, to: Path, capacity: int) -> None:
     """Write to ``to`` the records of ``run`` as their actors would have, in segments of ``capacity`` records."""
     # Whoever wrote an end of a record has ended it: one that is only begun and has an end was not done.
-    ends: Mapping[int, int] = {State.BEGUN: FAILED, State.PARKED: PARKED, State.FAILED: FAILED}
-    outcomes: Mapping[int, int] = {Sent.FAIL: FAILED, Sent.ABORTED: ABORTED}
+    ends: Mapping[int, int] = {RecordState.BEGUN: FAILED, RecordState.PARKED: PARKED, RecordState.FAILED: FAILED}
+    outcomes: Mapping[int, int] = {SendOutcome.FAIL: FAILED, SendOutcome.ABORTED: ABORTED}
     for folder, layout, moment, code, bytes_ in (
         ("delivered", DELIVERED, "delivered_ns", "state", ends),
         ("produced", PRODUCED, "sent_ns", "outcome", outcomes),

@@ -17,7 +17,7 @@ import psutil
 import pyspark
 
 from fencepost.clock import eventually
-from fencepost.processes.owner import Owner, wait_ended
+from fencepost.processes.owner import ProcessOwner, wait_ended
 
 START_S = 60.0
 LAST = 2000
@@ -59,7 +59,7 @@ class SparkCluster:
         workers: the names of those that live.
     """
 
-    def __init__(self, owner: Owner, python: Path, workers: int = 2) -> None:
+    def __init__(self, owner: ProcessOwner, python: Path, workers: int = 2) -> None:
         self._owner = owner
         self._processes: dict[str, psutil.Popen] = {}
         self.python = python

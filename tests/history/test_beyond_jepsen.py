@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.judge import Finder, judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.judge import Detector, judge
+from fencepost.checkers.spark.detector import find_here
 from history import beyond_jepsen
 from history.beyond_jepsen import DEMONSTRATIONS, Demonstration, shown
 
 
 @pytest.mark.parametrize("find", [oracle.judge, find_here], ids=["oracle", "kernel"])
 @pytest.mark.parametrize("demo", DEMONSTRATIONS, ids=lambda demo: demo.tell.__name__)
-def test_each_promise_judges_it_as_told(tmp_path: Path, demo: Demonstration, find: Finder) -> None:
+def test_each_promise_judges_it_as_told(tmp_path: Path, demo: Demonstration, find: Detector) -> None:
     judged = {promise: shown(judge(demo.build(tmp_path, promise), find)) for promise in demo.verdicts}
     assert judged == demo.verdicts
 
@@ -32,8 +32,8 @@ def test_the_page_leads_to_the_report_of_each_under_each_of_its_promises(
 ) -> None:
     beyond_jepsen.main(tmp_path / "demonstrations")
     page = Path(capsys.readouterr().out.strip())
-    told = page.read_text(encoding="utf-8")
-    assert all(demo.title in told for demo in DEMONSTRATIONS)
-    links = re.findall(r"<a href='(.*?)'>", told)
+    reported = page.read_text(encoding="utf-8")
+    assert all(demo.title in reported for demo in DEMONSTRATIONS)
+    links = re.findall(r"<a href='(.*?)'>", reported)
     assert len(links) == sum(len(demo.verdicts) for demo in DEMONSTRATIONS)
     assert all((page.parent / link).is_file() for link in links)

@@ -23,16 +23,16 @@ from fencepost.checkers import (
     Requeued,
     oracle,
 )
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.explanations import example
 from fencepost.checkers.judge import judge
-from fencepost.checkers.sentences import example
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.model.findings import FINDINGS
 from fencepost.reports import folder as folders
-from fencepost.reports import story
+from fencepost.reports import run_timeline
 from history import test_commit_kinds, test_coordination, test_kinds
 from history.builder import HistoryBuilder, MemberTeller
 from history.test_standing_still import RECOVERS, Told, shown
@@ -545,7 +545,7 @@ def test_the_report_draws_who_had_what_by_the_log(tmp_path: Path, classic: bool)
     folder = folders.read(run)
     drawn = [
         (i.partition, i.owner, *seconds(folder, i.begin_ns, i.assigned_ns, i.given_up_ns, i.end_ns), i.how)
-        for i in story.tell(folder).intervals
+        for i in run_timeline.build(folder).intervals
     ]
     assert drawn == [
         ("orders-0", A, 0.8895, 0.8905, 4.9985, 4.9985, "assigned to another member or to none"),

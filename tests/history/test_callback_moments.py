@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.detections import Detection
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import (
     NS,
-    Act,
+    AssignmentChange,
     Commit,
-    Given,
-    Gone,
+    DeclaredAction,
     Interval,
     Life,
+    MemberRemoval,
     Partition,
-    Round,
-    Stray,
+    Rebalance,
+    UnmatchedRevocation,
     Window,
 )
 from fencepost.model import TopicPartition
@@ -64,7 +64,7 @@ def committed(
     return Commit(tp, 3, name, f"id-{name}", 1, begin_ns, end_ns, "fail" if error else "ok", error, mode)
 
 
-def told(of: Tables, kind: str) -> list[Sighting]:
+def told(of: Tables, kind: str) -> list[Detection]:
     return shown(of, kind)
 
 
@@ -130,24 +130,24 @@ def test_a_callback_still_commits_when_one_of_its_commits_is_answered_after_the_
     commit: Commit, early: bool
 ) -> None:
     found = told(handed_over(LAST_NS, commits=(commit,)), EARLY)
-    assert found == [Sighting(EARLY, 0, (A, B), "", "", -1, ASSIGNED_NS, LAST_NS)] * early
+    assert found == [Detection(EARLY, 0, (A, B), "", "", -1, ASSIGNED_NS, LAST_NS)] * early
 
 
 @pytest.mark.parametrize(("gone_ns", "excuse"), [(ns(7), "zombie"), (ns(7) + 1, "")])
 def test_a_former_owner_was_a_zombie_if_it_was_gone_when_it_was_through(gone_ns: int, excuse: str) -> None:
-    gone = (Gone(f"id-{A}", A, 1, gone_ns, 0),)
+    gone = (MemberRemoval(f"id-{A}", A, 1, gone_ns, 0),)
     assert [s.excuse for s in told(handed_over(ns(7), gone=gone), EARLY)] == [excuse]
 
 
 # A generation of an eager group, written at 5 s; A had partition 0 of the one before, B is assigned partition 1.
 
 WRITTEN_NS, BLUR_NS = ns(5), 1_000
-ROUND = Round(1, 2, ns(4.5), WRITTEN_NS + BLUR_NS, (A, B), "", BLUR_NS)
+ROUND = Rebalance(1, 2, ns(4.5), WRITTEN_NS + BLUR_NS, (A, B), "", BLUR_NS)
 OLD, NEW = had(A, ns(1), (ns(6), ns(6) + 1)), had(B, ns(5.1), tp=1, generation=2)
 
 
 def generation(
-    *intervals: Interval, rounds: Sequence[Round] = (ROUND,), protocol: str = "eager", **rows: Any
+    *intervals: Interval, rounds: Sequence[Rebalance] = (ROUND,), protocol: str = "eager", **rows: Any
 ) -> Tables:
     scenario = {"scenario": {"group": {"protocol": protocol}}}
     return tables(*(intervals or (OLD, NEW)), rounds=tuple(rounds), scenario=scenario, **rows)
@@ -184,8 +184,8 @@ def new(**changes: Any) -> Tables:
         (new(assigned_begin_ns=WRITTEN_NS), True),
         (new(assigned_begin_ns=WRITTEN_NS - 1), False),  # maybe of the one before
         (new(generation=3), False),
-        (generation(gone=(Gone(f"id-{A}", A, 1, ns(6) + 1, 0),)), False),
-        (generation(gone=(Gone(f"id-{A}", A, 1, ns(6) + 2, 0),)), True),
+        (generation(gone=(MemberRemoval(f"id-{A}", A, 1, ns(6) + 1, 0),)), False),
+        (generation(gone=(MemberRemoval(f"id-{A}", A, 1, ns(6) + 2, 0),)), True),
     ],
 )
 def test_a_generation_is_early_where_a_member_that_was_waited_for_still_has_its_partitions(
@@ -196,7 +196,7 @@ def test_a_generation_is_early_where_a_member_that_was_waited_for_still_has_its_
 
 def test_of_an_early_generation_it_is_told_what_was_assigned_and_from_when_to_when() -> None:
     times = (NEW.assigned_begin_ns, OLD.given_up_end_ns)
-    assert told(generation(), EARLY) == [Sighting(EARLY, 1, (A, B), "generation", "", -1, *times)]
+    assert told(generation(), EARLY) == [Detection(EARLY, 1, (A, B), "generation", "", -1, *times)]
 
 
 @pytest.mark.parametrize(("returned_ns", "early"), [(WRITTEN_NS, False), (WRITTEN_NS + 1, True)])
@@ -235,7 +235,7 @@ def test_one_member_that_is_in_time_hides_no_other() -> None:
 
 NEEDLESS = "needless-revocation"
 FORMER, LATER = had(A, ns(1), (ns(4), ns(4) + 1)), had(A, ns(6), generation=3, number=1)
-ROUNDS = tuple(Round(1, g, ns(at) - 1, ns(at), (A, B)) for g, at in ((1, 0.9), (2, 4.5), (3, 5.9)))
+ROUNDS = tuple(Rebalance(1, g, ns(at) - 1, ns(at), (A, B)) for g, at in ((1, 0.9), (2, 4.5), (3, 5.9)))
 
 
 def given_back(former: Interval = FORMER, later: Interval = LATER, **rows: Any) -> Tables:
@@ -250,7 +250,7 @@ def rounds(**changes: Any) -> dict[str, Any]:
 
 
 def given(at_ns: int, member_id: str, incarnation: str, tp: int = 0) -> dict[str, Any]:
-    return {"given": (Given(tp, 1, at_ns, 0, member_id, incarnation),)}
+    return {"given": (AssignmentChange(tp, 1, at_ns, 0, member_id, incarnation),)}
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def given(at_ns: int, member_id: str, incarnation: str, tp: int = 0) -> dict[str
         (given_back(**given(ns(6) + 1, f"id-{B}", B)), False),
         (given_back(**given(ns(6) + 2, f"id-{B}", B)), True),
         *(
-            (given_back(acts=(Act("recreate_topic", 1, begin_ns, begin_ns + 1, skipped),)), needless)
+            (given_back(acts=(DeclaredAction("recreate_topic", 1, begin_ns, begin_ns + 1, skipped),)), needless)
             for begin_ns, skipped, needless in (
                 (ns(3), 0, False),
                 (ns(3), -1, True),  # it is no other partition
@@ -310,7 +310,7 @@ def given(at_ns: int, member_id: str, incarnation: str, tp: int = 0) -> dict[str
     ],
 )
 def test_a_revocation_is_needless_where_nothing_explains_it(of: Tables, needless: bool) -> None:
-    assert told(of, NEEDLESS) == [Sighting(NEEDLESS, 0, (A,), "", "", -1, ns(4), ns(6) + 1)] * needless
+    assert told(of, NEEDLESS) == [Detection(NEEDLESS, 0, (A,), "", "", -1, ns(4), ns(6) + 1)] * needless
 
 
 def test_without_the_end_of_the_later_assigned_callback_all_that_came_counts() -> None:
@@ -324,12 +324,12 @@ def test_without_the_end_of_the_later_assigned_callback_all_that_came_counts() -
 @pytest.mark.parametrize(
     ("act", "excuse"),
     [
-        (Act("remove-member", 0, ns(6) + 1), "declared act: remove-member"),
-        (Act("remove-member", 0, ns(6) + 2), ""),
-        (Act("remove-member", 1, ns(3)), ""),
+        (DeclaredAction("remove-member", 0, ns(6) + 1), "declared act: remove-member"),
+        (DeclaredAction("remove-member", 0, ns(6) + 2), ""),
+        (DeclaredAction("remove-member", 1, ns(3)), ""),
     ],
 )
-def test_a_declared_act_by_then_excuses_a_revocation(act: Act, excuse: str) -> None:
+def test_a_declared_act_by_then_excuses_a_revocation(act: DeclaredAction, excuse: str) -> None:
     assert [s.excuse for s in told(given_back(acts=(act,)), NEEDLESS)] == [excuse]
 
 
@@ -365,7 +365,7 @@ def test_a_member_knew_that_it_was_fenced_by_the_answer_to_a_commit_of_the_inter
     commits: Sequence[Commit], knew: tuple[str, int] | None
 ) -> None:
     found = told(tables(OPEN, commits=tuple(commits)), LOST)
-    assert found == ([Sighting(LOST, 0, (A,), knew[0], "", -1, knew[1], UNTIL_NS)] if knew else [])
+    assert found == ([Detection(LOST, 0, (A,), knew[0], "", -1, knew[1], UNTIL_NS)] if knew else [])
 
 
 @pytest.mark.parametrize(
@@ -399,8 +399,10 @@ def test_an_interval_that_nobody_saw_begin_is_not_judged() -> None:
 
 def test_the_ledger_tells_both_callbacks_of_an_assignment_and_the_one_that_gave_up_nothing() -> None:
     again = had(A, ns(3), number=1)
-    of = tables(had(A, ns(1), (ns(3), ns(3)), "reassigned"), again, strays=(Stray(2, B, Window(ns(4), ns(4.5))),))
+    of = tables(
+        had(A, ns(1), (ns(3), ns(3)), "reassigned"), again, strays=(UnmatchedRevocation(2, B, Window(ns(4), ns(4.5))),)
+    )
     assert told(of, "callback-imbalance") == [
-        Sighting("callback-imbalance", 0, (A,), "assigned twice", "", -1, ns(1), ns(3)),
-        Sighting("callback-imbalance", 2, (B,), "given up twice", "", -1, ns(4), ns(4.5)),
+        Detection("callback-imbalance", 0, (A,), "assigned twice", "", -1, ns(1), ns(3)),
+        Detection("callback-imbalance", 2, (B,), "given up twice", "", -1, ns(4), ns(4.5)),
     ]

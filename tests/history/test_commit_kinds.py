@@ -32,13 +32,13 @@ def case(story: Story) -> Story:
 def test_a_story_shows_exactly_this(tmp_path: Path, story: Story, wrong: bool, classic: bool) -> None:
     h = HistoryBuilder(tmp_path, 2, classic=classic)
     expected = story(h, wrong)
-    assert [told for told in told_by(h) if told[0] in Commits.kinds] == sorted(expected)
+    assert [reported for reported in told_by(h) if reported[0] in Commits.kinds] == sorted(expected)
 
 
 def test_every_kind_of_the_oracle_has_a_case(tmp_path: Path) -> None:
     shown = set()
     for n, story in enumerate(STORIES):
-        shown |= {told[0] for told in story(HistoryBuilder(tmp_path / str(n), 2), True)}
+        shown |= {reported[0] for reported in story(HistoryBuilder(tmp_path / str(n), 2), True)}
     assert shown >= {kind for kinds in oracle.RULES.values() for kind in kinds} | set(Commits.kinds)
 
 
@@ -73,8 +73,8 @@ def a_retry_that_heals_itself(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, b = two(h)
     a.commit(6, 3.5)
     a.commit(5, 3.6)
-    for told in (4, 5 if wrong else 6):  # maybe in between; what the broker said tells
-        b.fetches(told, 3.65)
+    for reported in (4, 5 if wrong else 6):  # maybe in between; what the broker said tells
+        b.fetches(reported, 3.65)
     b.fetches(5, 3.65)
     h.requests[-1].update(client_id="somebody who looks on", member_id=None)
     a.commit(6, 3.7)
@@ -384,7 +384,7 @@ def test_a_member_that_has_joined_again_is_not_fenced(tmp_path: Path, joined: bo
         h.gives(b, 1, 5)  # generation 3 has both members
     a.process([6], 8)
     rest(a, 7)
-    found = [told for told in told_by(h) if told[0] in Commits.kinds]
+    found = [reported for reported in told_by(h) if reported[0] in Commits.kinds]
     assert found == ([] if joined else [("work-after-fencing", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)])
 
 
@@ -519,7 +519,7 @@ def a_fetch_that_was_written_down_late(h: HistoryBuilder, wrong: bool) -> Iterab
     a.commit(5, 3.5)
     a.evicted(4)
     a.commit(6, 4.99 if wrong else 5.005)
-    b.assigned(5 if wrong else 5.001, told=False)
+    b.assigned(5 if wrong else 5.001, reported=False)
     b.fetches(5, 5.01)
     h.gives(b, 0, 5.02)
     rest(b, 5)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.coordination.commits import commit_above_end
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.detections import Detection
+from fencepost.checkers.group_rules.commits import commit_above_end
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import LATE_NS, Request
-from fencepost.checkers.tables.rows import Accepted, Act, Commit, Given, Life, Step
+from fencepost.checkers.tables.rows import AssignmentChange, Commit, DeclaredAction, Life, OffsetCommit, Step
 from history.builder import ns
 from history.test_callback_moments import LIVES, PARTITIONS, had
 from history.test_coordination import A, B, C
@@ -28,7 +28,7 @@ def log(*written: tuple[int, str], tp: int = 0, **rows: Any) -> Tables:
     accepted, asked = [], []
     for number, (offset, writer) in enumerate(written, 1):
         at_ns = ns(10 * number)
-        accepted.append(Accepted(tp, offset, 10 * number, at_ns, BLUR_NS))
+        accepted.append(OffsetCommit(tp, offset, 10 * number, at_ns, BLUR_NS))
         asked += [Request(tp, offset, writer, at_ns, at_ns, 0)] if writer else []
     return Tables(
         Path(),
@@ -67,7 +67,7 @@ def test_an_accepted_commit_below_the_one_before_it_is_a_regression(
     numbers = range(1 + len(written) - len(members), 1 + len(written))
     found = shown(log(*written, tp=1), REGRESSION)
     assert found == [
-        Sighting(REGRESSION, 1, those, "", "", written[number - 1][0], ns(10 * number), ns(10 * number))
+        Detection(REGRESSION, 1, those, "", "", written[number - 1][0], ns(10 * number), ns(10 * number))
         for number, those in zip(numbers, members, strict=True)
     ]
 
@@ -156,7 +156,7 @@ def test_a_request_is_not_late_behind_a_commit_that_another_one_may_have_written
 
 # Another one's partition: it is given to A at 5 s, and B commits at 10 s.
 
-GIVEN = Given(0, 5, ns(5), BLUR_NS, "a", A)
+GIVEN = AssignmentChange(0, 5, ns(5), BLUR_NS, "a", A)
 AT_NS = ns(10)
 
 
@@ -181,7 +181,7 @@ AT_NS = ns(10)
 )
 def test_who_writes_a_commit_of_a_partition_that_was_given_to_another(of: Tables, kind: str) -> None:
     found = [s for name in ("foreign-commit", "zombie-commit") for s in shown(of, name)]
-    assert found == ([Sighting(kind, 0, (B, A), "", "", 4, AT_NS, AT_NS)] if kind else [])
+    assert found == ([Detection(kind, 0, (B, A), "", "", 4, AT_NS, AT_NS)] if kind else [])
 
 
 def test_one_commit_that_is_right_hides_no_other() -> None:
@@ -210,16 +210,16 @@ def test_a_commit_is_above_the_end_of_the_log_and_all_that_there_was(
 ) -> None:
     partitions = {} if end is None else {0: replace(PARTITIONS[0], log_end=end)}
     found = [*commit_above_end(log((offset, B), partitions=partitions), reached)]
-    assert found == [Sighting("commit-beyond-end", 0, (B,), "", "", offset, AT_NS, AT_NS)] * above
+    assert found == [Detection("commit-beyond-end", 0, (B,), "", "", offset, AT_NS, AT_NS)] * above
 
 
 @pytest.mark.parametrize(("gap_ns", "excuse"), [(0, "declared act: set-offset"), (1, "")])
 def test_a_declared_act_by_then_excuses_a_commit(gap_ns: int, excuse: str) -> None:
-    acts = (Act("set-offset", 0, AT_NS + gap_ns),)
+    acts = (DeclaredAction("set-offset", 0, AT_NS + gap_ns),)
     ended = {0: replace(PARTITIONS[0], log_end=1)}
     (above,) = commit_above_end(log((4, B), partitions=ended, acts=acts), {})
     (foreign,) = shown(log((4, B), given=(GIVEN,), acts=acts), "foreign-commit")
-    back = (Act("set-offset", 0, ns(20) + gap_ns),)
+    back = (DeclaredAction("set-offset", 0, ns(20) + gap_ns),)
     (regression,) = shown(log((10, A), (4, B), acts=back), REGRESSION)
     assert [above.excuse, foreign.excuse, regression.excuse] == [excuse] * 3
 
@@ -228,11 +228,11 @@ def test_a_declared_act_by_then_excuses_a_commit(gap_ns: int, excuse: str) -> No
 
 SILENT, MISSING = "silent-commit-failure", "acknowledged-commit-missing"
 SAID_OK = Commit(0, 5, A, "a", 1, ns(14), ns(16), "ok", "", "sync")
-BEFORE = (Accepted(0, 3, 1, ns(11)), Accepted(1, 8, 2, ns(11)), Accepted(1, 9, 3, ns(12)))
+BEFORE = (OffsetCommit(0, 3, 1, ns(11)), OffsetCommit(1, 8, 2, ns(11)), OffsetCommit(1, 9, 3, ns(12)))
 REFUSED = Request(0, 5, A, ns(15), ns(15), BLUR_NS, "UNKNOWN_MEMBER_ID")
 
 
-def said(*asked: Request, accepted: Sequence[Accepted] = BEFORE, commit: Commit = SAID_OK, **rows: Any) -> Tables:
+def said(*asked: Request, accepted: Sequence[OffsetCommit] = BEFORE, commit: Commit = SAID_OK, **rows: Any) -> Tables:
     return Tables(
         Path(),
         partitions=PARTITIONS,
@@ -244,14 +244,14 @@ def said(*asked: Request, accepted: Sequence[Accepted] = BEFORE, commit: Commit 
     )
 
 
-def superseded(at_ns: int) -> tuple[Accepted, ...]:
+def superseded(at_ns: int) -> tuple[OffsetCommit, ...]:
     """From when on the log is whole; one of other partitions is so only later, or never had two."""
-    later = (Accepted(2, 1, 4, ns(11)), Accepted(2, 2, 5, ns(30)))
+    later = (OffsetCommit(2, 1, 4, ns(11)), OffsetCommit(2, 2, 5, ns(30)))
     return (*BEFORE[:2], BEFORE[2]._replace(at_ns=at_ns - BLUR_NS, uncertainty_ns=BLUR_NS), *later)
 
 
-def written(at_ns: int, **changes: Any) -> tuple[Accepted, ...]:
-    return (*BEFORE, Accepted(0, 5, 9, at_ns, BLUR_NS)._replace(**changes))
+def written(at_ns: int, **changes: Any) -> tuple[OffsetCommit, ...]:
+    return (*BEFORE, OffsetCommit(0, 5, 9, at_ns, BLUR_NS)._replace(**changes))
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def written(at_ns: int, **changes: Any) -> tuple[Accepted, ...]:
 def test_what_the_client_was_told_and_the_coordinator_did(of: Tables, kind: str) -> None:
     found = [s for name in (SILENT, MISSING) for s in shown(of, name)]
     cause = "UNKNOWN_MEMBER_ID" if kind == SILENT else ""
-    assert found == ([Sighting(kind, 0, (A,), cause, "", 5, ns(14), ns(16))] if kind else [])
+    assert found == ([Detection(kind, 0, (A,), cause, "", 5, ns(14), ns(16))] if kind else [])
 
 
 def test_offset_0_is_committed_like_any_other_and_one_that_was_written_hides_no_other() -> None:
@@ -318,13 +318,13 @@ def test_an_automatic_commit_may_have_begun_since_its_incarnation_started(
     at_ns: int, mode: str, lives: Mapping[str, Life], missing: bool
 ) -> None:
     """The log is whole from 1 s on."""
-    whole = (Accepted(1, 8, 1, ns(0.5)), Accepted(1, 9, 2, ns(1)))
+    whole = (OffsetCommit(1, 8, 1, ns(0.5)), OffsetCommit(1, 9, 2, ns(1)))
     commit = SAID_OK._replace(mode=mode, begin_ns=SAID_OK.end_ns)
-    of = said(accepted=(*whole, Accepted(0, 5, 9, at_ns, BLUR_NS)), commit=commit)
+    of = said(accepted=(*whole, OffsetCommit(0, 5, 9, at_ns, BLUR_NS)), commit=commit)
     assert bool(shown(replace(of, lives=lives), MISSING)) == missing
 
 
 @pytest.mark.parametrize(("gap_ns", "excuse"), [(0, "declared act: set-offset"), (1, "")])
 def test_a_declared_act_before_its_begin_excuses_a_commit_that_is_missing(gap_ns: int, excuse: str) -> None:
-    (found,) = shown(said(acts=(Act("set-offset", 0, ns(14) + gap_ns),)), MISSING)
+    (found,) = shown(said(acts=(DeclaredAction("set-offset", 0, ns(14) + gap_ns),)), MISSING)
     assert found.excuse == excuse

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.tables import load
-from fencepost.history import State
+from fencepost.history import RecordState
 from history.builder import TOPIC, HistoryBuilder
 from history.test_kernel_equals_oracle import agreed
 from history.test_kinds import A, B, Told
@@ -165,7 +165,7 @@ def test_a_tombstone_of_a_program_replaces_what_has_its_key(tmp_path: Path, key:
     h = HistoryBuilder(tmp_path)
     consumed(h, 0, 3, 6, 9)
     h.write_strange(key)
-    found = [told for told in found_in(h) if told[0] != "unconsumed"]
+    found = [reported for reported in found_in(h) if reported[0] != "unconsumed"]
     assert found == ([] if key == b"0" else lost(9))
 
 
@@ -223,7 +223,7 @@ def test_a_record_that_was_replaced_before_anybody_got_it(tmp_path: Path, gone: 
     for offset in (4, 5, 7) if gone else ():
         h.loses(offset)
     h.write(3, at=30)  # what replaced them
-    kinds = {told[0] for told in found_in(h)} - {"unconsumed", "stuck-partition"}
+    kinds = {reported[0] for reported in found_in(h)} - {"unconsumed", "stuck-partition"}
     assert kinds == (set() if gone else {"unseen", "poll-skip", "wrong-start", "commit-ahead"})
 
 
@@ -244,7 +244,7 @@ def test_what_was_replaced_is_done_by_its_former_owner_alone(tmp_path: Path, com
     if not compacted:
         b.poll([3], 10.5)  # and dropped
     b.process(range(4, 9), 11)
-    row.end(12.5, State.DONE)
+    row.end(12.5, RecordState.DONE)
     a.lost(12.6)
     b.commit(9, 16)
     b.revoked(38)
@@ -253,7 +253,7 @@ def test_what_was_replaced_is_done_by_its_former_owner_alone(tmp_path: Path, com
     if compacted:
         h.keeps("compact")
         h.loses(3)
-    found = [told for told in found_in(h) if told[0] == "key-order"]
+    found = [reported for reported in found_in(h) if reported[0] == "key-order"]
     assert found == [("key-order", "", "compacted" if compacted else "", (B, A), 6, 6, 1)]
 
 

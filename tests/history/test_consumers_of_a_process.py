@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.checkers.measures import deals
+from fencepost.checkers.metrics import deals
 from fencepost.checkers.tables import load
 from history.builder import HistoryBuilder, MemberTeller
 from history.test_kinds import Told, told_by
@@ -34,7 +34,7 @@ def test_two_of_them_that_own_a_partition_at_once_are_two_owners(
     h = HistoryBuilder(tmp_path, classic=classic)
     a, b = two(h)
     a.revoked(given_up)
-    b.assigned(4.95, told=False)
+    b.assigned(4.95, reported=False)
     b.process(range(6, 10), 15)
     b.commit(10, 16)
     b.revoked(38)

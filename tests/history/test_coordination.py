@@ -15,14 +15,14 @@ from typing import Any, cast
 
 import pytest
 
-from fencepost.checkers import coordination, oracle
-from fencepost.checkers.coordination.rebalances import _other_cause
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.sentences import example
-from fencepost.checkers.sightings import gather, performed
+from fencepost.checkers import group_rules, oracle
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.detections import aggregate, run_rules
+from fencepost.checkers.explanations import example
+from fencepost.checkers.group_rules.rebalances import _other_cause
 from fencepost.checkers.tables import Tables, load
-from fencepost.checkers.tables.rests import rests
-from fencepost.checkers.tables.rows import Given, Round, Window
+from fencepost.checkers.tables.rows import AssignmentChange, Rebalance, Window
+from fencepost.checkers.tables.stable_periods import stable_periods
 from fencepost.model import Anomaly
 from history.builder import HistoryBuilder, ns
 
@@ -31,7 +31,7 @@ Told = tuple[str, str, str, tuple[str, ...]]  # kind, cause, excuse, members
 Tell = Callable[[HistoryBuilder, str], None]
 OWN = {
     kind
-    for rule, kinds in coordination.RULES.items()
+    for rule, kinds in group_rules.RULES.items()
     for kind in kinds
     if not rule.__module__.endswith("coordination.commits")
 } - {"stale-offset-answer"}  # its histories are in test_stale_answers
@@ -74,9 +74,9 @@ def case(
 
 def found(run: Path) -> tuple[Tables, list[Anomaly]]:
     tables = load(run)
-    sightings, failed = performed(coordination.RULES, tables)
+    sightings, failed = run_rules(group_rules.RULES, tables)
     assert not failed
-    return tables, [a for a in gather(sightings, tables.partitions) if a.kind in OWN]
+    return tables, [a for a in aggregate(sightings, tables.partitions) if a.kind in OWN]
 
 
 def told(run: Path) -> list[Told]:
@@ -90,7 +90,7 @@ def members(h: HistoryBuilder) -> tuple[Any, Any]:
 
 def known(h: HistoryBuilder, index: int) -> Any:
     member = h.member(index)
-    member.assigned(0.95, 2 + index, told=False)
+    member.assigned(0.95, 2 + index, reported=False)
     return member
 
 
@@ -197,7 +197,7 @@ def assigned_while_the_former_owner_still_commits(h: HistoryBuilder, way: str) -
     if way == "lost":
         a.lost(5, took=0.5)
     else:
-        a.revoked(5, took=None if way == "never returned" else 0.5, told=False)
+        a.revoked(5, took=None if way == "never returned" else 0.5, reported=False)
     a.commit(3, 5.1 if way == "answered before" else 5.3, mode="auto" if way == "auto" else "on-revoke")
     if way == "removed":
         a.evicted(5.1)
@@ -208,7 +208,7 @@ def assigned_while_the_former_owner_still_commits(h: HistoryBuilder, way: str) -
 def assigned_long_before_the_former_owner_was_through(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
     a.assigned(1)
-    a.revoked(5, took=0.9 if way == "soon after" else 1.5, told=False)
+    a.revoked(5, took=0.9 if way == "soon after" else 1.5, reported=False)
     if way == "frozen":
         a.pause(5.3, 6.3)
     if way == "host stood still":
@@ -231,20 +231,20 @@ def a_generation_begins_while_a_member_still_has_its_partitions(h: HistoryBuilde
     two_of_a_generation(h, way)
     a, b = h.members
     if way == "assigned after it":
-        a.assigned(5.05, told=False)
+        a.assigned(5.05, reported=False)
     if way == "removed":  # and joined again, under another id
         a.member_id += "'"
     if way != "of no known round":
         crew = [(b, [1])] if way == "not in the new one" else [(a, [0]), (b, [1])]
         h.round(5, *crew, generation=2)
-    b.assigned(4.99 if way == "named too early" else 6.1 if way == "later" else 5.1, 1, told=False, generation=2)
+    b.assigned(4.99 if way == "named too early" else 6.1 if way == "later" else 5.1, 1, reported=False, generation=2)
     if way == "of one partition":
-        b.assigned(5.1, 0, told=False, generation=2)
+        b.assigned(5.1, 0, reported=False, generation=2)
     if way == "lost":
         a.lost(6)
     elif way != "never given up":
         given_up = {"given up before": (4.5, 0.001), "in its callback": (5.05, 0.9)}.get(way, (6, 0.001))
-        a.revoked(given_up[0], took=given_up[1], told=False)
+        a.revoked(given_up[0], took=given_up[1], reported=False)
 
 
 def two_of_a_generation(h: HistoryBuilder, way: str) -> None:
@@ -253,10 +253,10 @@ def two_of_a_generation(h: HistoryBuilder, way: str) -> None:
     a, b = h.member(0), h.member(1)
     if way != "not in the new one":
         h.round(1, (a, [0]), (b, [1]), generation=1)
-    b.assigned(1.1, 1, told=False)
-    b.revoked(4, 1, told=False)
+    b.assigned(1.1, 1, reported=False)
+    b.revoked(4, 1, reported=False)
     if way != "assigned after it":
-        a.assigned(1.1, told=False)
+        a.assigned(1.1, reported=False)
 
 
 @case(
@@ -266,9 +266,9 @@ def a_generation_begins_while_a_member_still_commits(h: HistoryBuilder, way: str
     two_of_a_generation(h, way)
     a, b = h.members
     h.round(5, (a, [0]), (b, [1]), generation=2)
-    a.revoked(4.5, took=0.5 if way == "through" else 1, told=False)
+    a.revoked(4.5, took=0.5 if way == "through" else 1, reported=False)
     a.commit(3, 4.7 if way == "through" else 5 if way == "answered before" else 5.2, mode="on-revoke")
-    b.assigned(5.1, 1, told=False, generation=2)
+    b.assigned(5.1, 1, reported=False, generation=2)
 
 
 @pytest.mark.parametrize("took", [1.5, 0.9])
@@ -277,8 +277,8 @@ def test_a_generation_that_begins_long_before_a_callback_returned_is_early(tmp_p
     two_of_a_generation(h, "")
     a, b = h.members
     h.round(5, (a, [0]), (b, [1]), generation=2)
-    a.revoked(5, took=took + 0.1, told=False)
-    b.assigned(5.1, 1, told=False, generation=2)
+    a.revoked(5, took=took + 0.1, reported=False)
+    b.assigned(5.1, 1, reported=False, generation=2)
     early = [("early-assignment", "generation", "", (A, B))]
     assert [t for t in told(h.seal()) if t[0] == "early-assignment"] == (early if took > 1 else [])
 
@@ -288,8 +288,8 @@ def test_a_member_that_is_assigned_more_before_it_gave_up_what_it_had_is_early_i
     two_of_a_generation(h, "")
     a, b = h.members
     h.round(5, (a, [3]), (b, [1]), generation=2)
-    a.assigned(5.1, 3, told=False, generation=2)
-    a.revoked(6, told=False)
+    a.assigned(5.1, 3, reported=False, generation=2)
+    a.revoked(6, reported=False)
     assert ("early-assignment", "generation", "", (A,)) in told(h.seal())
 
 
@@ -310,7 +310,7 @@ def taken_and_given_back(h: HistoryBuilder, way: str) -> None:
     c = h.member(2)
     crew = [(b, [1]), (c, [])]
     h.round(1, (a, [0]), *crew, generation=1)
-    a.assigned(1.1, told=False)
+    a.assigned(1.1, reported=False)
     between = {
         "another joined": [*crew, (h.member(3), [])],
         "another came and went": crew[:1],
@@ -323,7 +323,7 @@ def taken_and_given_back(h: HistoryBuilder, way: str) -> None:
     if way == "lost":
         a.lost(4)
     else:
-        a.revoked(4, told=False)
+        a.revoked(4, reported=False)
     if way == "partition made":
         h.leader(1, 2, tp=1)
     if way == "declared":
@@ -334,7 +334,7 @@ def taken_and_given_back(h: HistoryBuilder, way: str) -> None:
         h.round(5, (a, []), *between.get(way, crew), generation=2)
     stays = between["another joined"] if way == "another joined" else crew
     h.round(6, (a, [0]), *stays, generation=3)
-    a.assigned(6.1, told=False, generation=4 if way == "unknown round" else 3)
+    a.assigned(6.1, reported=False, generation=4 if way == "unknown round" else 3)
 
 
 BALANCED, STICKY = [{"type": "rebalances"}], [{"type": "rebalances", "sticky": True}]
@@ -428,7 +428,7 @@ def a_record_has_two_dead_letters_of_one_who_had_the_partition_again(h: HistoryB
     a, _ = members(h)
     a.effect(3, 2, seq=1, tp=2, kind="dead-letter")
     a.revoked(3, 2)
-    a.assigned(4, 2, told=False)
+    a.assigned(4, 2, reported=False)
     if way != "once":
         a.effect(3, 5, seq=2, tp=2, kind="dead-letter")
 
@@ -438,7 +438,7 @@ def a_record_has_dead_letters_of_two_owners(h: HistoryBuilder, way: str) -> None
     a, b = members(h)
     a.effect(3, 2, seq=1, tp=2, kind="dead-letter")
     a.revoked(2.2, 2)
-    b.assigned(2.4, 2, told=False)
+    b.assigned(2.4, 2, reported=False)
     if way != "once":
         b.effect(3, 3, seq=2, tp=2, kind="dead-letter")
 
@@ -461,7 +461,7 @@ def a_record_has_copies_of_two_owners(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
     a.effect(3, 2, seq=1, tp=2, kind="requeued", again=7)
     a.revoked(2.2, 2)
-    b.assigned(2.4, 2, told=False)
+    b.assigned(2.4, 2, reported=False)
     if way != "once":
         b.effect(3, 3, seq=2, tp=2, kind="requeued", again=8)
 
@@ -494,11 +494,11 @@ def a_partition_is_nobodys_for_long(h: HistoryBuilder, way: str) -> None:
     c = known(h, 2) if way != "nobody lived" else h.member(2, at=5)
     if way in ("not promised", "no bound"):
         h.promises = [] if way == "not promised" else [{"type": "rebalances", "pause_within_s": 0}]
-    a.assigned(1, told=False)
-    a.revoked(3, told=False)
+    a.assigned(1, reported=False)
+    a.revoked(3, reported=False)
     if way == "another one between":
-        c.assigned(4, told=False)
-        c.revoked(6, told=False)
+        c.assigned(4, reported=False)
+        c.revoked(6, reported=False)
     if way == "nobody lived":
         a.die(4)
     if way == "all stood still":
@@ -508,7 +508,7 @@ def a_partition_is_nobodys_for_long(h: HistoryBuilder, way: str) -> None:
         h.phases["drain"] = (2.9, 21.0)
         a.close(3.1)
     if way != "never again":
-        b.assigned(7.9 if way == "short enough" else 8.1, told=False)
+        b.assigned(7.9 if way == "short enough" else 8.1, reported=False)
 
 
 @case(
@@ -529,7 +529,7 @@ def a_static_member_is_soon_back(h: HistoryBuilder, way: str) -> None:
     crew = [(a, [0, 1]), (c, [2])]
     idle = [(known(h, 3), [])] if way == "another gone" else []
     h.round(1, *crew, *idle, (b, [3]), generation=1)
-    b.assigned(1.1, 3, told=False)
+    b.assigned(1.1, 3, reported=False)
     if way == "no rest before":
         h.round(9, *crew, (b, [3]), generation=2)
     at = 5 if way == "another started" else None
@@ -546,7 +546,7 @@ def a_static_member_is_soon_back(h: HistoryBuilder, way: str) -> None:
     if way in ("another step", "a step for all"):
         h.fault("pause", 9, 9.5, step=4, members=(A,) if way == "another step" else ())
     h.fault("bounce", 11.9, 13.1, step=1, members=(B,))
-    b.revoked(12, 3, told=False)
+    b.revoked(12, 3, reported=False)
     b.die(12.1)  # whatever it says at its end: the coordinator keeps a static member until its session is over
     if way == "rebalance before":
         h.round(11.5, *crew, (b, [3]), generation=3)
@@ -556,7 +556,7 @@ def a_static_member_is_soon_back(h: HistoryBuilder, way: str) -> None:
     if way not in ("no rebalance", "rebalance before", "rebalance after"):
         h.round(12.5, *crew, (again, [3]), generation=4)
     if way != "never back":
-        again.assigned(17.6 if way == "late" else 17.4, 3, told=False, generation=4)
+        again.assigned(17.6 if way == "late" else 17.4, 3, reported=False, generation=4)
     if way == "rebalance after":
         h.round(18, *crew, (again, [3]), generation=4)
 
@@ -571,11 +571,11 @@ def a_member_is_back_while_the_group_rests(h: HistoryBuilder, way: str) -> None:
     """To the coordinator nothing of a static one is new but its member id; another one it does not know."""
     h.phases["drain"] = (20.1, 25.0)
     a, c = h.member(0, instance_id="one" if way == "static" else None), known(h, 2)
-    a.assigned(0.95, told=False)
+    a.assigned(0.95, reported=False)
     h.round(1, (a, [0, 1]), (c, [2, 3]), generation=1)
     a.die(3)
     again = h.member(0, at=4, instance_id="one" if way == "static" else None)
-    again.assigned(5, told=False)
+    again.assigned(5, reported=False)
     h.round(5, (again, [0, 1]), (c, [2, 3]), generation=1)
     h.round(15, (c, [2, 3]), (again, [0, 1]), generation=2)
 
@@ -583,15 +583,15 @@ def a_member_is_back_while_the_group_rests(h: HistoryBuilder, way: str) -> None:
 def test_each_pause_is_one_and_a_member_may_come_after_itself(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, 4, promises=[{"type": "rebalances", "pause_within_s": 1}, {"type": "rebalances"}])
     a, b = members(h)
-    a.assigned(1, told=False)
-    b.assigned(1.5, told=False)
-    b.revoked(2, told=False)
-    a.revoked(3, took=1.0, told=False)
-    a.assigned(5.5, told=False)
-    a.revoked(6, told=False)
-    a.assigned(6.9, told=False)
-    a.revoked(7, told=False)
-    b.assigned(8.5, told=False)
+    a.assigned(1, reported=False)
+    b.assigned(1.5, reported=False)
+    b.revoked(2, reported=False)
+    a.revoked(3, took=1.0, reported=False)
+    a.assigned(5.5, reported=False)
+    a.revoked(6, reported=False)
+    a.assigned(6.9, reported=False)
+    a.revoked(7, reported=False)
+    b.assigned(8.5, reported=False)
     _, pauses = found(h.seal())
     shown = [(p.members, p.count, p.from_ns, p.to_ns) for p in pauses if p.kind == "long-pause"]
     assert shown == [((A,), 1, ns(4), ns(5.5)), ((A, B), 1, ns(7.001), ns(8.5))]
@@ -609,16 +609,18 @@ def test_a_group_of_nobody_may_rest_as_well(tmp_path: Path) -> None:
 
 
 def test_a_group_rests_when_its_round_is_certainly_over_and_until_the_next_one_may_begin() -> None:
-    rounds = [Round(0, n, *map(ns, times), uncertainty_ns=200_000_000) for n, times in enumerate([(1, 2), (8, 9)])]
-    (rest,) = rests(rounds, [Given(0, 0, ns(2), 100_000_000, "m", A)], ns(30), lambda names: names)[:1]
+    rounds = [Rebalance(0, n, *map(ns, times), uncertainty_ns=200_000_000) for n, times in enumerate([(1, 2), (8, 9)])]
+    (rest,) = stable_periods(rounds, [AssignmentChange(0, 0, ns(2), 100_000_000, "m", A)], ns(30), lambda names: names)[
+        :1
+    ]
     assert rest.window == (ns(2.2), ns(7.8))
 
 
 @pytest.mark.parametrize(("at", "rested"), [(7.9, [ns(15)]), (8.0, [ns(7.8), ns(15)])])
 def test_a_rest_ends_before_a_partition_may_be_given_away(at: float, rested: list[int]) -> None:
     """Within what is not certain of the moment, from 0.2 s before it on."""
-    rounds = [Round(0, n, *map(ns, times), uncertainty_ns=200_000_000) for n, times in enumerate([(1, 2), (8, 9)])]
-    found = rests(rounds, [Given(0, 0, ns(at), 200_000_000, "m", A)], ns(15), lambda names: names)
+    rounds = [Rebalance(0, n, *map(ns, times), uncertainty_ns=200_000_000) for n, times in enumerate([(1, 2), (8, 9)])]
+    found = stable_periods(rounds, [AssignmentChange(0, 0, ns(at), 200_000_000, "m", A)], ns(15), lambda names: names)
     assert [rest.window.end_ns for rest in found] == rested
 
 
@@ -649,8 +651,8 @@ def eager_members_give_everything_up(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
     for generation, at in ((1, 1), (2, 5)):
         h.round(at, (a, [0]), (b, [1]), generation=generation)
-        a.assigned(at + 0.1, told=False, generation=generation)
-        a.revoked(at + 2, told=False)
+        a.assigned(at + 0.1, reported=False, generation=generation)
+        a.revoked(at + 2, reported=False)
 
 
 @case(
@@ -721,18 +723,18 @@ def given_and_never_told(h: HistoryBuilder, way: str) -> None:
     h.phases["drain"] = (20.1, 40.0)
     a, b = members(h)
     h.round(1, (a, [0]), (b, []), generation=1)
-    a.assigned(1.1, told=False)
+    a.assigned(1.1, reported=False)
     if way != "another's id":
         h.round(20, (a, [0, 1]), (b, []), generation=2)
     else:
         h.round(20, (a, [0]), (b, []), (unknown(h), [1]), generation=2)
     if way == "told":
-        a.assigned(20.1, 1, told=False)
+        a.assigned(20.1, 1, reported=False)
     if way == "a round before":
         h.round(37, (a, [0, 1]), (b, []), generation=3)
         a.heartbeat(37.5, generation=3)
     if way == "a callback before":
-        b.assigned(37, told=False)
+        b.assigned(37, reported=False)
     if way == "a fault before":
         h.fault("kill", 37, step=1)
     if way == "not healed":
@@ -815,7 +817,7 @@ def a_partition_for_nobody(h: HistoryBuilder, way: str) -> None:
     if way == "host stood still":
         h.stall(30, 31)
     if way == "owned by callbacks":
-        b.assigned(30, 1, told=False)
+        b.assigned(30, 1, reported=False)
     if way == "nobody lives":
         a.die(40)
         b.die(30)

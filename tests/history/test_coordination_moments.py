@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers import coordination
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers import group_rules
+from fencepost.checkers.detections import Detection
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.requests import LATE_NS, Heartbeat
 from fencepost.checkers.tables.rows import (
     FOREVER,
     NS,
+    AssignmentChange,
     Commit,
-    Doubled,
-    Given,
-    Gone,
+    DoubleAssignment,
     Interval,
-    Led,
+    LeaderChange,
     Life,
-    Round,
+    MemberRemoval,
+    Rebalance,
     Step,
     Window,
 )
@@ -43,8 +43,8 @@ def story(folder: Path, name: str) -> Tables:
     return load(case.build(folder, "wrong", "consumer"))
 
 
-def shown(tables: Tables, kind: str) -> list[Sighting]:
-    return [s for rule, kinds in coordination.RULES.items() if kind in kinds for s in rule(tables) if s.kind == kind]
+def shown(tables: Tables, kind: str) -> list[Detection]:
+    return [s for rule, kinds in group_rules.RULES.items() if kind in kinds for s in rule(tables) if s.kind == kind]
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +53,15 @@ def at_rest(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 def given(at_ns: int) -> dict[str, Any]:
-    return {"given": (Given(3, 99, at_ns, BLUR_NS, "b", B),)}
+    return {"given": (AssignmentChange(3, 99, at_ns, BLUR_NS, "b", B),)}
 
 
 def gone(at_ns: int) -> dict[str, Any]:
-    return {"gone": (Gone("c", C, 99, at_ns, BLUR_NS),)}
+    return {"gone": (MemberRemoval("c", C, 99, at_ns, BLUR_NS),)}
 
 
 def round_(begin_ns: int, end_ns: int) -> dict[str, Any]:
-    return {"rounds": (Round(1, 2, begin_ns, end_ns, (A, B), "", BLUR_NS),)}
+    return {"rounds": (Rebalance(1, 2, begin_ns, end_ns, (A, B), "", BLUR_NS),)}
 
 
 def interval(begin_ns: int, end_ns: int, given_up: tuple[int, int] = (0, 0), how: str = "") -> dict[str, Any]:
@@ -126,13 +126,13 @@ def test_a_heartbeat_shows_that_all_is_well(
 def test_with_a_slow_program_a_group_must_rest_for_longer(at_rest: Tables) -> None:
     slow = {**at_rest.scenario, "scenario": {**at_rest.asked, "workload": {"batch": 10, "handler_ms": 100}}}
     beat = (Heartbeat(A, 2, ns(37), ns(37.1), 0),)
-    late = Given(3, 99, REST.begin_ns - NS // 2, 0, "b", B)
+    late = AssignmentChange(3, 99, REST.begin_ns - NS // 2, 0, "b", B)
     assert shown(replace(at_rest, heartbeats=beat, scenario=slow), ASSIGNMENT)
     assert not shown(replace(at_rest, heartbeats=beat, scenario=slow, given=(*at_rest.given, late)), ASSIGNMENT)
 
 
 def test_only_the_last_owner_is_asked_and_whoever_has_it_is_named(at_rest: Tables) -> None:
-    before = Given(1, -1, ns(5), 0, "b", B)
+    before = AssignmentChange(1, -1, ns(5), 0, "b", B)
     beats = tuple(Heartbeat(name, 2, ns(37), ns(37.1), 0) for name in (A, B))
     open_ = Interval(1, C, 0, 2, "c", ns(6), ns(7))
     tables = replace(at_rest, given=(before, *at_rest.given), heartbeats=beats)
@@ -146,7 +146,7 @@ def test_without_a_round_nobody_is_known_to_be_well(at_rest: Tables) -> None:
 
 def test_a_generation_again_is_no_regression(at_rest: Tables) -> None:
     def rounds(*generations: int) -> Tables:
-        return replace(at_rest, rounds=tuple(Round(1, g, ns(n), ns(n)) for n, g in enumerate(generations)))
+        return replace(at_rest, rounds=tuple(Rebalance(1, g, ns(n), ns(n)) for n, g in enumerate(generations)))
 
     assert not shown(rounds(3, 3), "generation-regression")
     assert shown(rounds(3, 2), "generation-regression")
@@ -154,18 +154,18 @@ def test_a_generation_again_is_no_regression(at_rest: Tables) -> None:
 
 def test_what_the_coordinator_wrote_is_told_with_its_place_and_times(at_rest: Tables) -> None:
     """A generation is the group's, and of no partition; nothing of this has an offset."""
-    rounds = (Round(1, 6, ns(3), ns(4), (B,)), Round(1, 5, ns(5), ns(6), (A, C)))
-    tables = replace(at_rest, doubled=(Doubled(2, ns(7), (B, A)),), rounds=rounds)
+    rounds = (Rebalance(1, 6, ns(3), ns(4), (B,)), Rebalance(1, 5, ns(5), ns(6), (A, C)))
+    tables = replace(at_rest, doubled=(DoubleAssignment(2, ns(7), (B, A)),), rounds=rounds)
     assert shown(tables, "coordinator-overlap") == [
-        Sighting("coordinator-overlap", 2, (B, A), "", "", -1, ns(7), ns(7))
+        Detection("coordinator-overlap", 2, (B, A), "", "", -1, ns(7), ns(7))
     ]
     assert shown(tables, "generation-regression") == [
-        Sighting("generation-regression", -1, (A, C), "", "", -1, ns(5), ns(6))
+        Detection("generation-regression", -1, (A, C), "", "", -1, ns(5), ns(6))
     ]
 
 
 def test_a_mismatch_is_told_from_when_the_partition_was_given_to_the_end(at_rest: Tables) -> None:
-    assert shown(at_rest, ASSIGNMENT) == [Sighting(ASSIGNMENT, 1, (A,), "", "", -1, ns(20), ns(40))]
+    assert shown(at_rest, ASSIGNMENT) == [Detection(ASSIGNMENT, 1, (A,), "", "", -1, ns(20), ns(40))]
 
 
 # Two processes with one static id: from when on the older one may not go on.
@@ -196,7 +196,7 @@ def test_the_older_of_two_goes_on_when_it_is_heard_after_the_newer_was_taken_in(
         (B, "one", ns(2), 0),
         beats=[(A, received_ns, ns(9)), (B, ns(3), since_ns)],
     )
-    found = [Sighting("duplicate-instance", -1, (A, B), "", "", -1, since_ns, ns(9))]
+    found = [Detection("duplicate-instance", -1, (A, B), "", "", -1, since_ns, ns(9))]
     assert shown(tables, "duplicate-instance") == found * twice
 
 
@@ -236,7 +236,7 @@ def test_a_partition_is_orphaned_for_longer_than_the_bound(orphaned: Tables) -> 
     begin_ns = orphaned.calm.begin_ns
     found = shown(drained_at(orphaned, begin_ns + LONG_NS + 1), "orphaned-partition")
     times = (begin_ns, begin_ns + LONG_NS + 1)
-    assert [s for s in found if s.tp == 1] == [Sighting("orphaned-partition", 1, (), "", "", -1, *times)]
+    assert [s for s in found if s.tp == 1] == [Detection("orphaned-partition", 1, (), "", "", -1, *times)]
     assert not told_of(drained_at(orphaned, begin_ns + LONG_NS))
 
 
@@ -262,7 +262,7 @@ def test_a_partition_that_was_made_with_the_first_assignment_is_judged_if_it_was
 
 def test_a_partition_that_was_made_later_hides_no_other(orphaned: Tables) -> None:
     first_ns = min(g.at_ns for g in orphaned.given)
-    leaders = (*orphaned.leaders, Led(first_ns + 1, 0, 0, 1))
+    leaders = (*orphaned.leaders, LeaderChange(first_ns + 1, 0, 0, 1))
     assert told_of(replace(orphaned, leaders=leaders))
 
 
@@ -272,9 +272,9 @@ def test_a_partition_is_nobodys_from_when_it_certainly_was_taken_to_when_it_may_
 ) -> None:
     from_ns = orphaned.calm.begin_ns + NS
     to_ns = from_ns + LONG_NS + gap_ns
-    had = Given(1, 90, ns(2), BLUR_NS, "b", B)
-    taken = Given(1, 91, from_ns - BLUR_NS, BLUR_NS, "", "")
-    again = Given(1, 92, to_ns + BLUR_NS, BLUR_NS, "b", B)
+    had = AssignmentChange(1, 90, ns(2), BLUR_NS, "b", B)
+    taken = AssignmentChange(1, 91, from_ns - BLUR_NS, BLUR_NS, "", "")
+    again = AssignmentChange(1, 92, to_ns + BLUR_NS, BLUR_NS, "b", B)
     tables = drained_at(replace(orphaned, given=(*orphaned.given, had, taken, again)), to_ns + 2 * NS)
     assert told_of(tables) == [(from_ns, to_ns)] * long
 
@@ -311,7 +311,8 @@ def test_of_two_promises_of_progress_the_longer_bound_counts(orphaned: Tables) -
 def restless(*ends_ns: int, end_ns: int = ns(61), **more: Any) -> Tables:
     """Rounds from 21 s (the end of healing) to the end of the drain, each a nanosecond in length."""
     rounds = tuple(
-        Round(1, n, at_ns - 1, at_ns, (A,) if at_ns == ends_ns[-1] else (B,), "", 0) for n, at_ns in enumerate(ends_ns)
+        Rebalance(1, n, at_ns - 1, at_ns, (A,) if at_ns == ends_ns[-1] else (B,), "", 0)
+        for n, at_ns in enumerate(ends_ns)
     )
     phases = {"warm-up": Window(ns(0), ns(1)), "heal": Window(ns(20), ns(21)), "drain": Window(ns(21), end_ns)}
     lives = {A: Life(A, started_ns=ns(1)), B: Life(B, started_ns=ns(1))}
@@ -342,11 +343,11 @@ def blurred(tables: Tables, *, number: int) -> Tables:
         (restless(*EVERY_4_S[:-2], ns(50.9), end_ns=ns(51) + 1), True),
         (restless(*EVERY_4_S[:-2], ns(50.9), end_ns=ns(51)), False),  # 30 s
         (restless(*EVERY_4_S, lives={A: ENDED}), True),
-        (restless(*EVERY_4_S, lives={A: ENDED}, gone=(Gone("a", A, 1, ns(40), 0),)), False),
+        (restless(*EVERY_4_S, lives={A: ENDED}, gone=(MemberRemoval("a", A, 1, ns(40), 0),)), False),
         (restless(*EVERY_4_S, lives={A: Life(A, started_ns=ns(32))}), False),
-        (restless(*EVERY_4_S, lives={}, gone=(Gone("a", A, 1, ns(30), 2 * NS),)), False),
-        (restless(*EVERY_4_S, lives={}, gone=(Gone("a", A, 1, ns(30), NS - 1),)), True),
-        (restless(*EVERY_4_S, gone=(Gone("a", A, 1, ns(40), 0),)), True),  # it lives: why is it gone?
+        (restless(*EVERY_4_S, lives={}, gone=(MemberRemoval("a", A, 1, ns(30), 2 * NS),)), False),
+        (restless(*EVERY_4_S, lives={}, gone=(MemberRemoval("a", A, 1, ns(30), NS - 1),)), True),
+        (restless(*EVERY_4_S, gone=(MemberRemoval("a", A, 1, ns(40), 0),)), True),  # it lives: why is it gone?
     ],
 )
 def test_a_group_is_never_stable_when_no_5_s_pass_without_a_round(tables: Tables, never: bool) -> None:
@@ -355,7 +356,7 @@ def test_a_group_is_never_stable_when_no_5_s_pass_without_a_round(tables: Tables
 
 def test_the_rounds_are_counted_and_those_of_the_last_are_named() -> None:
     assert shown(restless(*EVERY_4_S), "never-stable") == [
-        Sighting("never-stable", -1, (A,), "", "", -1, ns(21), ns(61), 11)
+        Detection("never-stable", -1, (A,), "", "", -1, ns(21), ns(61), 11)
     ]
 
 
@@ -407,7 +408,7 @@ def test_a_dead_member_is_told_with_why_and_since_its_last_sign(life: dict[str, 
         lives={A: Life(A, **{"started_ns": ns(1), "ended_ns": ns(5), "how": "crashed", **life})},
         steps=(replace(ending(0, A, ns(2)), impact=frozenset({Impact.FREEZES, Impact.DELAYS})),),
     )
-    assert shown(tables, "dead-member") == [Sighting("dead-member", -1, (A,), cause, "", -1, from_ns, ns(5))]
+    assert shown(tables, "dead-member") == [Detection("dead-member", -1, (A,), cause, "", -1, from_ns, ns(5))]
 
 
 def test_a_client_that_gave_up_is_a_fault_s_that_ended_any_life_of_its_member() -> None:

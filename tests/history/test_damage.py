@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
-from fencepost.checkers.spark import finder
+from fencepost.checkers.spark import detector
 from fencepost.checkers.spark.session import Spark
 from fencepost.cli import commands
 from fencepost.errors import RunFolderError
@@ -61,7 +61,7 @@ def check(
 ) -> Check:
     """``fencepost check`` with the kernel of this process: its exit code and what it said. Errors are none."""
     monkeypatch.setattr(Spark, "start", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(finder, "finder", lambda _: finder.find_here)
+    monkeypatch.setattr(detector, "finder", lambda _: detector.find_here)
 
     def perform(run: Path) -> tuple[int, str]:
         began_s = time.monotonic()
@@ -200,11 +200,11 @@ CLOCKS: dict[str, tuple[str, Callable[[list[retelling.Row]], list[retelling.Row]
 
 @pytest.mark.parametrize("which", CLOCKS)
 def test_a_clock_that_went_back_is_told(whole: Path, tmp_path: Path, check: Check, which: str) -> None:
-    run, (name, change, told) = copied(whole, tmp_path / "run"), CLOCKS[which]
+    run, (name, change, reported) = copied(whole, tmp_path / "run"), CLOCKS[which]
     retelling.rewrite(run / name, change)
     code, _ = check(retelling.sealed_again(run))
     assert code == UNKNOWN
-    assert told in (run / "verdict.json").read_text()
+    assert reported in (run / "verdict.json").read_text()
 
 
 @pytest.mark.parametrize("of", ["member", "current"])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.explanations import example
 from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Parked
-from fencepost.checkers.sentences import example
 from fencepost.checkers.tables import load
 from history.builder import HistoryBuilder, MemberTeller
 from history.test_kernel_equals_oracle import agreed
@@ -26,8 +26,8 @@ PROMISED = {kind for promise in (Commits, Delivery, Effects, Order, Parked) for 
 def found_in(h: HistoryBuilder) -> list[Told]:
     found, facts = agreed(h.seal(), Bounds())
     assert not facts.failed
-    told = [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
-    return [row for row in told if row[0] in PROMISED]
+    reported = [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
+    return [row for row in reported if row[0] in PROMISED]
 
 
 def down(h: HistoryBuilder, *, dies: bool = True, minutes: int = 1) -> MemberTeller:
@@ -163,14 +163,14 @@ def test_what_is_skipped_later_is_no_matter_of_what_expired(tmp_path: Path) -> N
         ({}, False),
     ],
 )
-def test_where_a_program_begins_is_what_it_told(tmp_path: Path, told: dict[str, str], at_the_end: bool) -> None:
+def test_where_a_program_begins_is_what_it_told(tmp_path: Path, reported: dict[str, str], at_the_end: bool) -> None:
     """The scenario says nothing of it: the settings of a program are its own."""
     h = HistoryBuilder(tmp_path)
-    h.member(0, config=told).close(39)
+    h.member(0, config=reported).close(39)
     assert load(h.seal()).resets_to_end is at_the_end
     lines = HistoryBuilder(tmp_path)
-    lines.member(0, config=told, told_by="lines").close(39)
-    assert load(lines.seal()).resets_to_end is (at_the_end and "group.id" not in told)
+    lines.member(0, config=reported, told_by="lines").close(39)
+    assert load(lines.seal()).resets_to_end is (at_the_end and "group.id" not in reported)
 
 
 @pytest.mark.parametrize("expired", [True, False])
@@ -200,6 +200,8 @@ def test_the_sentence_says_so(tmp_path: Path) -> None:
     run = h.seal()
     tables = load(run)
     (redelivery,) = [a for a in agreed(run, Bounds())[0] if a.kind == "redelivery"]
-    told = example(tables, redelivery)
-    assert told["sentence"].endswith(": the group's committed offset of orders-0 had expired while no member owned it.")
-    assert any("the coordinator deleted the committed offset 6" in witness for witness in told["witnesses"])
+    reported = example(tables, redelivery)
+    assert reported["sentence"].endswith(
+        ": the group's committed offset of orders-0 had expired while no member owned it."
+    )
+    assert any("the coordinator deleted the committed offset 6" in witness for witness in reported["witnesses"])

@@ -271,7 +271,7 @@ def test_members_that_leave_after_the_drain_rebalance_for_no_step(
         b.assigned(1.5, tp=1)
         h.fault("pause", 15, 19, members=(a.name,), expect="rebalanced")
         h.join(b, begun)
-        a.revoked(39, told=False)
+        a.revoked(39, reported=False)
         a.close(39.2)
         b.assigned(39.8)
         b.revoked(39.9)
@@ -311,7 +311,7 @@ def test_a_coordinator_is_moved_by_the_step_that_fired_last_and_hits_no_member(
 def test_a_record_of_about_the_time_of_the_step_is_of_the_coordinator_before_it(tmp_path: Path) -> None:
     def tell(h: HistoryBuilder) -> None:
         a = h.member(0)
-        a.assigned(1, told=False)
+        a.assigned(1, reported=False)
         h.fault("move_coordinator", 3, step=0, expect="coordinator_moved")
         moved(h, a, 1, 2.9992)
         moved(h, a, 2, 4)

@@ -18,10 +18,10 @@ from benchmarks.synthetic import Shape, write
 from tracing import Note, traced
 
 from fencepost.checkers import judge
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.spark import finder
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import Tables, load
-from fencepost.checkers.tables.rows import NS, Act, Led, Window
+from fencepost.checkers.tables.rows import NS, DeclaredAction, LeaderChange, Window
 from fencepost.checkers.tables.seeks import Seek
 
 TIMES = 4
@@ -77,7 +77,7 @@ def test_a_verdict_takes_steps_in_proportion_to_the_history(tmp_path: Path, name
     for times in (1, TIMES):
         run = write(tmp_path, SHAPES[name](times))
         with counted() as taken:
-            judge.judge(run, finder.find_here)
+            judge.judge(run, detector.find_here)
         steps.append(taken)
     assert quadratic(*steps) == {}
 
@@ -90,9 +90,9 @@ def _told(tables: Tables, n: int) -> Tables:
     return replace(
         tables,
         seeks=tuple(Seek(i.tp, i.incarnation, 0, at_ns) for at_ns in times),
-        acts=tuple(Act("reset", k % 3, at_ns) for k, at_ns in enumerate(times)),
+        acts=tuple(DeclaredAction("reset", k % 3, at_ns) for k, at_ns in enumerate(times)),
         stalls=tuple(Window(at_ns, at_ns + 1) for at_ns in times),
-        leaders=tuple(Led(at_ns, 0, k % 3, k % 2 - 1) for k, at_ns in enumerate(times)),
+        leaders=tuple(LeaderChange(at_ns, 0, k % 3, k % 2 - 1) for k, at_ns in enumerate(times)),
     )
 
 
@@ -104,8 +104,8 @@ def test_rules_take_steps_in_proportion_to_what_else_happened(tmp_path: Path, pr
     asked = {**tables.asked, "group": {**tables.asked["group"], "protocol": protocol}}
     steps = []
     for n in (100, 100 * TIMES):
-        told = replace(_told(tables, n), scenario={"scenario": asked})
+        reported = replace(_told(tables, n), scenario={"scenario": asked})
         with counted() as taken:
-            finder.find_here(run, told, Bounds(stuck_ns=NS // 10, recovers_ns=NS // 10))
+            detector.find_here(run, reported, Bounds(stuck_ns=NS // 10, recovers_ns=NS // 10))
         steps.append(taken)
     assert quadratic(*steps) == {}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fencepost import judging
-from fencepost.checkers import certainty, coordination, oracle
-from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.judge import Finder, judge
-from fencepost.checkers.sightings import Sighting
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers import certainty, group_rules, oracle
+from fencepost.checkers.counts import Bounds, JudgedCounts
+from fencepost.checkers.detections import Detection
+from fencepost.checkers.judge import Detector, judge
+from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import Damage
@@ -209,7 +209,7 @@ def test_a_hole_in_a_history_is_never_loss(tmp_path: Path) -> None:
 
 
 def test_a_finder_that_crashes_leaves_the_check_of_the_faults(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def broken(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
+    def broken(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
         raise MemoryError("no room")
 
     h = builder(tmp_path)
@@ -227,16 +227,18 @@ def test_without_spark_nothing_is_judged_and_nothing_stored(tmp_path: Path) -> N
     run = h.seal()
     RunFolder(run).write_verdict(judge(run, oracle.judge))
     stored = (run / "verdict.json").read_bytes()
-    told = r"no Spark answers at sc://127\.0\.0\.1:1 .*Nothing was judged\. When Spark works, run: fencepost check /"
-    with Spark.start(remote="sc://127.0.0.1:1") as spark, pytest.raises(ProvisionError, match=told):
+    reported = (
+        r"no Spark answers at sc://127\.0\.0\.1:1 .*Nothing was judged\. When Spark works, run: fencepost check /"
+    )
+    with Spark.start(remote="sc://127.0.0.1:1") as spark, pytest.raises(ProvisionError, match=reported):
         judging.judge(run, spark)
     assert (run / "verdict.json").read_bytes() == stored
 
 
 def test_a_kind_that_failed_leaves_the_other_checks(tmp_path: Path) -> None:
-    def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
+    def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
         found, facts = oracle.judge(run, tables, bounds)
-        return found, Facts(**{**vars(facts), "failed": {"key-order": "the rule failed"}})
+        return found, JudgedCounts(**{**vars(facts), "failed": {"key-order": "the rule failed"}})
 
     h = builder(tmp_path)
     good_life(h)
@@ -331,9 +333,9 @@ def test_a_rebalance_is_told_with_its_moments(tmp_path: Path) -> None:
     a = h.member(0)
     h.join(a, 1.2504)
     h.round(2.00061, (a, [0]), generation=1)
-    (told,) = judge(h.seal(), oracle.judge).rebalances
-    assert (told["begin_ns"], told["end_ns"]) == (ns(1.2504), ns(2.00061))
-    assert (told["begin_s"], told["took_s"]) == (1.25, 0.75)
+    (reported,) = judge(h.seal(), oracle.judge).rebalances
+    assert (reported["begin_ns"], reported["end_ns"]) == (ns(1.2504), ns(2.00061))
+    assert (reported["begin_s"], reported["took_s"]) == (1.25, 0.75)
 
 
 @pytest.mark.parametrize(
@@ -345,9 +347,9 @@ def test_the_seed_is_that_of_the_scenario_else_of_the_plan(tmp_path: Path, chang
     good_life(h)
     run = h.seal()
     for name, number in (("scenario.json", 7), ("plan.json", 5)):
-        told = json.loads((run / name).read_text(encoding="utf-8"))
-        told.update(changed.get(name, {"seed": number}) or {"seed": 0})
-        (run / name).write_text(json.dumps(told), encoding="utf-8")
+        reported = json.loads((run / name).read_text(encoding="utf-8"))
+        reported.update(changed.get(name, {"seed": number}) or {"seed": 0})
+        (run / name).write_text(json.dumps(reported), encoding="utf-8")
     assert judge(run, oracle.judge).seed == seed
 
 
@@ -398,9 +400,9 @@ def test_a_member_that_comes_back_to_its_partitions_moves_none(tmp_path: Path) -
     h = builder(tmp_path, classic=True, partitions=2)
     a, b, again = (h.member(number) for number in (0, 1, 0))
     h.round(1, (a, [0]), (b, [1]), generation=1)
-    a.assigned(1, told=False)
+    a.assigned(1, reported=False)
     h.round(2, (again, [0]), (b, [1]), generation=2)
-    again.assigned(2, told=False)
+    again.assigned(2, reported=False)
     assert [r["moved"] for r in judge(h.seal(), oracle.judge).rebalances] == [0, 0]
 
 
@@ -488,7 +490,7 @@ def rewinding(h: HistoryBuilder) -> tuple[MemberTeller, MemberTeller]:
 )
 @pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
 def test_a_certain_violation_counts_whatever_is_missing_elsewhere(
-    tmp_path: Path, name: str, expected: Validity, finder: Finder
+    tmp_path: Path, name: str, expected: Validity, finder: Detector
 ) -> None:
     h = builder(tmp_path, partitions=2)
     rewinding(h)
@@ -529,14 +531,14 @@ def test_a_lost_write_is_certain_only_with_the_audit(tmp_path: Path, lacks: list
 
 @pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
 def test_a_rule_that_crashes_fails_its_kinds_and_no_others(
-    tmp_path: Path, finder: Finder, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, finder: Detector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(subject: object) -> list[Sighting]:
+    def broken(subject: object) -> list[Detection]:
         raise RuntimeError("planted")
 
     if finder is oracle.judge:
         monkeypatch.setitem(oracle.RULES, broken, ("key-order",))
-    monkeypatch.setitem(coordination.RULES, broken, ("dead-member",))
+    monkeypatch.setitem(group_rules.RULES, broken, ("dead-member",))
     h = builder(tmp_path)
     good_life(h)
     run = h.seal()
@@ -546,7 +548,7 @@ def test_a_rule_that_crashes_fails_its_kinds_and_no_others(
 
 
 @pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
-def test_records_that_cannot_be_read_are_named(tmp_path: Path, finder: Finder) -> None:
+def test_records_that_cannot_be_read_are_named(tmp_path: Path, finder: Detector) -> None:
     h = builder(tmp_path)
     good_life(h)
     run = h.seal()
@@ -556,7 +558,7 @@ def test_records_that_cannot_be_read_are_named(tmp_path: Path, finder: Finder) -
 
 
 def test_a_rule_that_failed_on_some_records_takes_nothing_from_what_it_found(tmp_path: Path) -> None:
-    def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
+    def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
         found, facts = oracle.judge(run, tables, bounds)
         return found, replace(facts, failed=dict.fromkeys(("rewind", "key-order"), "the rule failed"))
 
@@ -568,7 +570,7 @@ def test_a_rule_that_failed_on_some_records_takes_nothing_from_what_it_found(tmp
 
 
 @pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
-def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: Path, finder: Finder) -> None:
+def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: Path, finder: Detector) -> None:
     h = builder(tmp_path)
     h.write(10)
     a, b = h.member(0), h.member(1)
@@ -593,7 +595,9 @@ def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: 
 
 
 def test_a_kind_that_nobody_knows_needs_all_evidence() -> None:
-    assert certainty.doubt(Anomaly("a-new-kind", "orders", 0), [Damage("host", "history/host.jsonl", "torn")])
+    assert certainty.missing_evidence(
+        Anomaly("a-new-kind", "orders", 0), [Damage("host", "history/host.jsonl", "torn")]
+    )
 
 
 @pytest.mark.parametrize(
@@ -616,10 +620,10 @@ def test_what_was_seen_and_is_not_certain_is_a_note_that_says_why(tmp_path: Path
     h = builder(tmp_path, [{"type": "delivery"}])
     good_life(h)
     verdict = judge(h.seal(without=["history/log"]), oracle.judge)
-    told = {(f.kind, f.severity, f.reason) for f in check(verdict, "delivery").findings}
+    reported = {(f.kind, f.severity, f.reason) for f in check(verdict, "delivery").findings}
     why = "missing evidence may explain it: history/log: it holds no Parquet file"
     kinds = ("lost-write", "delivered-then-lost")
-    assert told == {(kind, Severity.NOTE, f"{kind} was seen, but {why}") for kind in kinds}
+    assert reported == {(kind, Severity.NOTE, f"{kind} was seen, but {why}") for kind in kinds}
 
 
 def test_a_file_of_a_producer_that_is_missing_is_noticed(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import kernel, oracle
-from fencepost.checkers.facts import Bounds, Facts
+from fencepost.checkers.counts import Bounds, JudgedCounts
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark import finder
+from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.model import Anomaly, Verdict
 from history import odd_histories, random_histories
 from history.builder import HistoryBuilder, MemberTeller, ns
@@ -37,14 +37,14 @@ TELLERS["recorded"] = random_histories.recorded
 KINDS = pytest.mark.parametrize("tell", TELLERS.values(), ids=TELLERS.keys())
 pytestmark = pytest.mark.timeout(SHRINKING_S)
 
-Found = tuple[list[Anomaly], Facts]
+Found = tuple[list[Anomaly], JudgedCounts]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def short_row_groups() -> Iterator[None]:
     """So that the deliveries of a member are several stretches where partitions are cut."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "ROW_GROUP_ROWS", NARROW + 1)
+        patch.setattr(parquet_records, "ROW_GROUP_ROWS", NARROW + 1)
         yield
 
 
@@ -66,11 +66,11 @@ def agreed(run: Path, bounds: Bounds = STRICT) -> Found:
     tables = load(run)
     expected = oracle.judge(run, tables, bounds)
     assert not expected[1].failed
-    assert finder.find_here(run, tables, bounds) == expected
+    assert detector.find_here(run, tables, bounds) == expected
     with pytest.MonkeyPatch.context() as patch:
         for name, value in AS_IF_LARGE.items():
             patch.setattr(f"{kernel.__name__}.{name}", value)
-        assert finder.find_here(run, tables, bounds, NARROW) == expected
+        assert detector.find_here(run, tables, bounds, NARROW) == expected
     return expected
 
 
@@ -78,7 +78,7 @@ def verdict_of(h: HistoryBuilder) -> Verdict:
     """The verdict of a history by the kernel and by the oracle, which agree."""
     run = h.seal()
     agreed(run)
-    verdict = judge(run, finder.find_here)
+    verdict = judge(run, detector.find_here)
     assert verdict == judge(run, oracle.judge)
     return verdict
 
@@ -154,12 +154,12 @@ def going_back(h: HistoryBuilder, offset: int, at: float, then: Iterable[int]) -
     ],
 )
 def test_an_aborted_transaction_takes_back_what_was_given_in_the_stretch_before(
-    tmp_path: Path, offset: int, then: list[int], told: list[tuple[str, int, int, int]]
+    tmp_path: Path, offset: int, then: list[int], reported: list[tuple[str, int, int, int]]
 ) -> None:
     h = HistoryBuilder(tmp_path)
     going_back(h, offset, 4, then)
     found = [a for a in agreed(h.seal())[0] if a.kind in ("rewind", "poll-skip")]
-    assert [(a.kind, a.first_offset, a.last_offset, a.count) for a in found] == told
+    assert [(a.kind, a.first_offset, a.last_offset, a.count) for a in found] == reported
 
 
 @pytest.mark.parametrize("late", [2, 4], ids=["in the first stretch", "the last of it"])

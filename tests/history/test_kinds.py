@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.checkers.tables.rows import NS
-from fencepost.history import State
+from fencepost.history import RecordState
 from history.builder import HistoryBuilder, MemberTeller, ns
 
 Told = tuple[str, str, str, tuple[str, ...], int, int, int]  # kind, cause, excuse, members, first, last, count
@@ -114,10 +114,10 @@ def a_phantom(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 UNCOMMITTED = "its consumer reads uncommitted records"
 
 
-def some_aborted(h: HistoryBuilder, read: Iterable[int], **told: Any) -> None:
+def some_aborted(h: HistoryBuilder, read: Iterable[int], **reported: Any) -> None:
     """Of ten records the transaction of two was aborted; a member is delivered the others, and of the two those."""
     h.write(10)
-    a = h.member(0, **told)
+    a = h.member(0, **reported)
     a.assigned(1)
     for offset in (4, 5):
         h.aborts(offset)
@@ -332,7 +332,7 @@ def a_commit_past_an_earlier_poll(h: HistoryBuilder, wrong: bool) -> Iterable[To
     rows = [*a.poll([6], 3.1), *a.poll([7], 3.2)]
     rows[1].begin(3.3).end(3.4)
     if not wrong:
-        rows[0].begin(3.25).end(3.3, State.PARKED)
+        rows[0].begin(3.25).end(3.3, RecordState.PARKED)
     a.commit(8, 3.5)
     a.die(3.6)
     a.evicted(9)
@@ -346,7 +346,7 @@ def a_commit_past_an_earlier_poll(h: HistoryBuilder, wrong: bool) -> Iterable[To
 def a_handler_that_failed_and_was_committed_past(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
     rest(a, 6)
-    a.rows[2].end(2.0029, State.FAILED if wrong else State.PARKED)
+    a.rows[2].end(2.0029, RecordState.FAILED if wrong else RecordState.PARKED)
     passed = ("commit-ahead", "", "", (A,), 2, 2, 1)
     return [("unseen", "committed-unprocessed", "", (A,), 2, 2, 1), passed] if wrong else []
 
@@ -379,7 +379,7 @@ def an_eviction_that_only_the_coordinator_tells(h: HistoryBuilder, wrong: bool) 
     a, b = two(h)
     a.evicted(9)
     b.assigned(10)
-    a.revoked(9.5, told=False)
+    a.revoked(9.5, reported=False)
     if not wrong:
         h.accepts(6, 3.5)
     rest(b, 4 if wrong else 6)
@@ -448,9 +448,9 @@ def a_loop_over_one_offset(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 @case
 def a_loop_with_faults_around_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """Each step may make a record come again, and back to whom it was taken from."""
-    told = a_loop_over_one_offset(h, True)
+    reported = a_loop_over_one_offset(h, True)
     h.fault("move_coordinator", 3.5 if not wrong else 5.5)
-    return told if wrong else []
+    return reported if wrong else []
 
 
 @case
@@ -600,7 +600,7 @@ def a_parked_record_without_a_dead_letter(h: HistoryBuilder, wrong: bool) -> Ite
     a, b = h.member(0), h.member(1)
     a.assigned(1)
     for offset, row in enumerate(a.poll(range(6), 2)):
-        row.begin(2 + offset / 100).end(2.005 + offset / 100, State.PARKED if offset > 3 else State.DONE)
+        row.begin(2 + offset / 100).end(2.005 + offset / 100, RecordState.PARKED if offset > 3 else RecordState.DONE)
     a.commit(4, 3)
     a.effect(4, 3, seq=1, kind="dead-letter")
     a.die(3.4)
@@ -624,7 +624,7 @@ def a_record_processed_after_one_of_its_key_was_parked(h: HistoryBuilder, wrong:
     b.effect(2, 6, seq=2, key=key, kind="dead-letter")
     b.effect(3, 5, seq=3, key=-1, kind="dead-letter")
     a.effect(9, 5, seq=4, key=h.content[0, 9][0], kind="dead-letter")  # it is no earlier one than itself
-    a.rows[2].state = State.PARKED
+    a.rows[2].state = RecordState.PARKED
     a.commit(6, 6)
     rest(a, 6)
     a.rows[7].key = -1
@@ -642,7 +642,7 @@ def a_record_processed_just_after_a_letter_of_its_key(h: HistoryBuilder, wrong: 
     a, _ = two(h)
     a.effect(6, 15.003 - (0.011 if wrong else 0.010), seq=1, key=h.content[0, 6][0], kind="dead-letter")
     rest(a, 6)
-    a.rows[6].state = State.PARKED
+    a.rows[6].state = RecordState.PARKED
     assert h.content[0, 9][0] == h.content[0, 6][0]
     return [("per-entity-order", "", "", (A,), 9, 9, 1)] if wrong else []
 
@@ -668,7 +668,7 @@ def a_record_processed_while_a_letter_of_its_key_was_not_retried_yet(h: HistoryB
     b.effect(2, 5, seq=1, key=key, kind="dead-letter", retried_ns=ns(30 if wrong else 14))
     b.effect(3, 5, seq=2, key=other, kind="dead-letter", retried_ns=ns(14))
     b.effect(9, 5, seq=3, key=key, kind="dead-letter")
-    a.rows[2].state = State.PARKED
+    a.rows[2].state = RecordState.PARKED
     rest(a, 6)
     return overtook(later) if wrong else []
 
@@ -682,7 +682,7 @@ def a_record_processed_after_a_letter_of_another_that_nobody_was_done_with(
     a, b = two(h)
     key, later = of_its_key(h, 2)
     b.effect(2, 5, seq=1, key=key, kind="dead-letter")
-    a.rows[2].state = State.PARKED if wrong else State.DONE
+    a.rows[2].state = RecordState.PARKED if wrong else RecordState.DONE
     rest(a, 6)
     return overtook(later) if wrong else []
 
@@ -698,7 +698,7 @@ def a_record_processed_when_only_the_first_of_two_letters_of_its_key_was_retried
     assert h.content[0, 5][0] == key
     a.effect(2, 5, seq=1, key=key, kind="dead-letter", retried_ns=ns(14))
     b.effect(5, 6, seq=2, key=key, kind="dead-letter", **({} if wrong else {"retried_ns": ns(14)}))
-    a.rows[2].state = a.rows[5].state = State.PARKED
+    a.rows[2].state = a.rows[5].state = RecordState.PARKED
     rest(a, 6)
     return overtook(later) if wrong else []
 
@@ -709,7 +709,7 @@ def a_record_processed_just_before_a_letter_of_its_key_was_retried(h: HistoryBui
     h.promises.append({"type": "parked", "in_order": True})
     a, _ = two(h)
     rest(a, 6)
-    a.rows[6].state = State.PARKED
+    a.rows[6].state = RecordState.PARKED
     key, done_ns = h.content[0, 6][0], a.rows[9].done_ns
     assert h.content[0, 9][0] == key
     a.effect(6, 14, seq=1, key=key, kind="dead-letter", retried_ns=done_ns + LETTER_NS + wrong)
@@ -725,7 +725,7 @@ def a_record_that_was_to_come_again_is_not_in_the_log(h: HistoryBuilder, wrong: 
     a.assigned(1)
     rows = a.process(range(10), 2)
     for offset in (2, 4, 9):
-        rows[offset].state = State.PARKED
+        rows[offset].state = RecordState.PARKED
     for seq, offset in enumerate((2,) if wrong else (2, 4), 1):
         a.effect(offset, 2 + offset / 1000, seq=seq, kind="requeued", again=h.lands_again(offset))
     a.commit(9, 3)
@@ -741,7 +741,7 @@ def a_copy_is_promised_where_records_are_requeued_and_nobody_else_is_done_with_t
 ) -> Iterable[Told]:
     h.promises.append({"type": "requeued" if wrong else "parked"})
     a, b = two(h)
-    a.rows[4].state = a.rows[5].state = State.PARKED
+    a.rows[4].state = a.rows[5].state = RecordState.PARKED
     if not wrong:
         for offset in (4, 5):
             a.effect(offset, 3, seq=offset, kind="dead-letter")
@@ -749,7 +749,7 @@ def a_copy_is_promised_where_records_are_requeued_and_nobody_else_is_done_with_t
     a.evicted(9)
     b.assigned(10)
     rest(b, 4)
-    b.rows[0].state = State.PARKED
+    b.rows[0].state = RecordState.PARKED
     again = ("redelivery", "", "former owner died", (A, B), 4, 5, 2)
     return [("requeue-missing", "", "", (B,), 4, 4, 1), again] if wrong else [again]
 
@@ -758,7 +758,7 @@ def a_copy_is_promised_where_records_are_requeued_and_nobody_else_is_done_with_t
 def a_record_that_was_requeued_is_done_by_the_next_owner(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """Who re-queued it died before it committed that. The next owner may re-queue it, too, and that is another kind."""
     a, b = two(h)
-    a.rows[4].state = State.PARKED
+    a.rows[4].state = RecordState.PARKED
     a.effect(4, 3, seq=1, kind="requeued", again=h.lands_again(4))
     a.die(3.4)
     a.evicted(9)
@@ -770,14 +770,14 @@ def a_record_that_was_requeued_is_done_by_the_next_owner(h: HistoryBuilder, wron
     again = ("redelivery", "", "former owner died", (A, B), 4, 5, 2)
     if wrong:
         return [("requeued-and-done", "", "", (A, B), 4, 4, 1), again]
-    rows[0].state = State.PARKED
+    rows[0].state = RecordState.PARKED
     return [again]
 
 
 @case
 def a_record_is_done_by_who_requeued_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
-    a.rows[4].state = State.DONE if wrong else State.PARKED
+    a.rows[4].state = RecordState.DONE if wrong else RecordState.PARKED
     a.effect(4, 3, seq=1, kind="requeued", again=h.lands_again(4))
     a.process(range(6, 11), 15)
     a.commit(11, 16)
@@ -791,11 +791,11 @@ def a_record_processed_while_an_earlier_one_of_its_key_lay_behind_it(h: HistoryB
     """Not one of before it was re-queued, of another key, or that was parked; nor the copy itself."""
     a, _ = two(h)
     key, later = of_its_key(h, 2)
-    a.rows[2].state = State.PARKED
+    a.rows[2].state = RecordState.PARKED
     again = h.lands_again(2)
     a.effect(2, 15 if wrong else 30, seq=1, key=key, kind="requeued", again=again)
     a.effect(3, 5, seq=2, key=-1, kind="requeued", again=again)
-    a.rows[3].state = State.PARKED
+    a.rows[3].state = RecordState.PARKED
     a.process(range(6, 11), 16)
     a.commit(11, 17)
     a.revoked(38)
@@ -914,7 +914,7 @@ def two_owners(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, b = two(h)
     a.commit(6, 3.5)
     a.revoked(5 if wrong else 4.9)
-    b.assigned(4.95, told=False)
+    b.assigned(4.95, reported=False)
     rest(b, 6)
     return [("assignment-overlap", "", "", (A, B), -1, -1, 1)] if wrong else []
 
@@ -925,7 +925,7 @@ def two_callbacks_that_cross_own_nothing_certainly(h: HistoryBuilder, wrong: boo
     a, b = two(h)
     a.commit(6, 3.5)
     a.revoked(5, took=0.5)
-    b.assigned(4.9, took=0.05 if wrong else 0.2, told=False)
+    b.assigned(4.9, took=0.05 if wrong else 0.2, reported=False)
     rest(b, 6)
     return [("assignment-overlap", "", "", (A, B), -1, -1, 1)] if wrong else []
 
@@ -936,7 +936,7 @@ def two_at_work_on_one_partition(h: HistoryBuilder, wrong: bool) -> Iterable[Tol
     a.commit(6, 3.5)
     (long,) = a.poll([6], 4)
     long.begin(4).end(6.2 if wrong else 5.9)
-    a.revoked(6.5 if wrong else 5.9, told=not wrong)
+    a.revoked(6.5 if wrong else 5.9, reported=not wrong)
     b.assigned(5.95)
     _, other = b.poll([6, 7], 6)
     other.begin(6).end(6.3)
@@ -1079,7 +1079,7 @@ def records_left_after_the_drain(h: HistoryBuilder, wrong: bool) -> Iterable[Tol
     rows = a.process(range(6, 10), 15)
     a.commit(6 if wrong else 10, 16)
     if wrong:
-        rows[3].end(16, State.FAILED)
+        rows[3].end(16, RecordState.FAILED)
     a.close(39)
     return [("unconsumed", "", "", (A,), 9, 9, 1)] if wrong else []
 
@@ -1219,9 +1219,9 @@ def a_long_wait_between_deliveries_that_led_somewhere(h: HistoryBuilder, wrong: 
         a.intervals[0] = n + 1
         a.deliver(6, at)
     a.commit(6 if wrong else 7, 125)
-    told = [("redelivery-loop", "standing", "", (A,), 6, 6, 1)]
+    reported = [("redelivery-loop", "standing", "", (A,), 6, 6, 1)]
     passed = ("commit-ahead", "", "", (A,), 6, 6, 1)
-    return told if wrong else [("unseen", "committed-unprocessed", "", (A,), 6, 6, 1), passed]
+    return reported if wrong else [("unseen", "committed-unprocessed", "", (A,), 6, 6, 1), passed]
 
 
 @case
@@ -1243,7 +1243,7 @@ def a_zombie_that_was_told_revoked(h: HistoryBuilder, wrong: bool) -> Iterable[T
     a.commit(6, 3.5)
     a.evicted(9)
     b.assigned(10)
-    a.revoked(12 if wrong else 9.9, told=False)
+    a.revoked(12 if wrong else 9.9, reported=False)
     rest(b, 6)
     return [("assignment-overlap", "", "zombie", (A, B), -1, -1, 1)] if wrong else []
 
@@ -1255,7 +1255,7 @@ def an_eviction_long_ago_that_excuses_nothing_now(h: HistoryBuilder, wrong: bool
     a.evicted(5)
     a.lost(5.5)
     a.assigned(6)
-    b.assigned(10, told=False)
+    b.assigned(10, reported=False)
     a.revoked(11 if wrong else 9.9)
     if not wrong:
         h.gives(b, 0, 9.95)

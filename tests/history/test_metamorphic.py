@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Facts
+from fencepost.checkers.counts import JudgedCounts
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark import finder
-from fencepost.checkers.spark.engines import OnContext
+from fencepost.checkers.spark import detector
+from fencepost.checkers.spark.engine import OnContext
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
 from fencepost.evidence.seal import seal
@@ -47,7 +47,7 @@ def _named(anomaly: Anomaly) -> Anomaly:
     return replace(anomaly, topic=renamed.text(anomaly.topic), partition=partition, members=members)
 
 
-def _later(facts: Facts) -> Facts:
+def _later(facts: JudgedCounts) -> JudgedCounts:
     return replace(facts, **{n: ns + LATER_NS for n in ("first_ns", "last_ns") if (ns := getattr(facts, n))})
 
 
@@ -99,7 +99,7 @@ def test_fresh_histories_told_in_another_way(
 def test_cut_into_tasks_of_any_width(tmp_path: Path, tell: Tell, width: int) -> None:
     for seed in SEEDS:
         tables = load(run := tell(tmp_path, seed))
-        assert finder.find_here(run, tables, STRICT, width) == finder.find_here(run, tables, STRICT)
+        assert detector.find_here(run, tables, STRICT, width) == detector.find_here(run, tables, STRICT)
 
 
 @pytest.mark.spark
@@ -108,11 +108,11 @@ def test_cut_into_tasks_of_any_width(tmp_path: Path, tell: Tell, width: int) -> 
 def test_any_parallelism_of_spark(
     tmp_path: Path, chaos_spark: Spark, monkeypatch: pytest.MonkeyPatch, bundles: int
 ) -> None:
-    monkeypatch.setattr(finder, "BUNDLES_EACH", bundles)
+    monkeypatch.setattr(detector, "BUNDLES_EACH", bundles)
     monkeypatch.setattr(OnContext, "cores", 1)
     for seed in SEEDS[:2]:
         run = random_histories.wild(tmp_path, seed)
-        assert finder.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
+        assert detector.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
 
 
 @pytest.mark.parametrize("capacity", [1, 4, 1_000])

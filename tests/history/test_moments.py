@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.sightings import gather, performed
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.detections import aggregate, run_rules
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.records import load_records
 from fencepost.checkers.tables.rows import NS
-from fencepost.history import Sent
+from fencepost.history import SendOutcome
 from fencepost.model import Anomaly
 from fencepost_member.events import EventLog
 from history import random_histories
@@ -38,7 +38,7 @@ def test_owners_overlap_from_a_nanosecond_on(tmp_path: Path, later: float) -> No
     h = HistoryBuilder(tmp_path)
     a, b = two(h)
     a.commit(6, 3.5)
-    b.assigned(4.95, took=0.01, told=False)
+    b.assigned(4.95, took=0.01, reported=False)
     a.revoked(4.96 + later)
     rest(b, 6)
     assert [(o.from_ns, o.to_ns) for o in found(h, "assignment-overlap")] == [(ns(4.96), ns(4.96) + 1)] * bool(later)
@@ -167,7 +167,7 @@ def test_a_call_that_was_told_of_twice_was_made_at_the_first_time(tmp_path: Path
     h = HistoryBuilder(tmp_path)
     a, _ = two(h)
     again = h.lands_again(9)
-    h.produced.append(h.produced[9]._replace(sent_ns=ns(5), outcome=Sent.INFO, offset=-1, acked_ns=0))
+    h.produced.append(h.produced[9]._replace(sent_ns=ns(5), outcome=SendOutcome.INFO, offset=-1, acked_ns=0))
     a.process([*range(6, 10), again], 15)
     a.close(39)
     assert [(o.from_ns, o.to_ns) for o in found(h, "duplicate-write")] == [(ns(0.5), ns(0.5))]
@@ -305,8 +305,8 @@ def test_the_order_in_which_records_are_read_changes_nothing(tmp_path: Path) -> 
         turned = replace(records, produced=records.produced[::-1], log=records.log[::-1])
         turned = replace(turned, delivered=tuple(sorted(records.delivered, key=lambda r: r.ord, reverse=True)))
         rules = oracle.RULES
-        first, second = (performed(rules, oracle.History(tables, those, Bounds())) for those in (records, turned))
-        assert gather(first[0], tables.partitions) == gather(second[0], tables.partitions)
+        first, second = (run_rules(rules, oracle.History(tables, those, Bounds())) for those in (records, turned))
+        assert aggregate(first[0], tables.partitions) == aggregate(second[0], tables.partitions)
 
 
 @LATER

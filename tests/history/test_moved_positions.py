@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import Delivery, Order, Ownership
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.judge import judge
 from fencepost.checkers.promises.delivery import SOUGHT
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.tables.rows import NS
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.model import Severity, Validity
 from fencepost.model.serialization import encode
 from history.builder import HistoryBuilder
@@ -41,13 +41,13 @@ def program(folder: Path, **options: object) -> HistoryBuilder:
 def test_both_finders_tell_exactly_this(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: Story, wrong: bool
 ) -> None:
-    monkeypatch.setattr(columns, "ROW_GROUP_ROWS", NARROW + 1)
+    monkeypatch.setattr(parquet_records, "ROW_GROUP_ROWS", NARROW + 1)
     h = program(tmp_path)
     expected = story(h, wrong)
     found, _ = agreed(h.seal(), Bounds(loop_deliveries=3, loop_ns=20 * NS))
     found = [anomaly for anomaly in found if anomaly.kind != "orphaned-partition"]  # the other one
-    told = [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
-    assert told == sorted(expected)
+    reported = [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
+    assert reported == sorted(expected)
 
 
 def again(first: int, last: int, count: int) -> Told:

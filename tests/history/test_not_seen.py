@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.history import State
+from fencepost.history import RecordState
 from fencepost.model import Severity, Validity, Verdict
 from history.builder import HistoryBuilder, MemberTeller, ns
 from history.test_kernel_equals_oracle import verdict_of
@@ -223,7 +223,7 @@ def test_an_effect_shows_that_an_instrument_sees_some_reads_and_not_others(tmp_p
     around_the_gap(h)
     effects(h, {*range(10)} - {5})
     rows = h.members[0].rows
-    assert all(row.state == State.DONE for row in rows)
+    assert all(row.state == RecordState.DONE for row in rows)
     verdict = verdict_of(h)
     assert broken(verdict) == {"unseen": 1, "commit-ahead": 1}
     (history,) = (check for check in verdict.checks if check.check == "history")

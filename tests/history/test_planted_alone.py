@@ -10,7 +10,7 @@ import pytest
 
 from fencepost.checkers.tables import load, load_records
 from fencepost.checkers.tables.records import Delivered
-from fencepost.history import State
+from fencepost.history import RecordState
 from fencepost.model import Anomaly
 from history import retelling
 from history.random_histories import tame
@@ -26,7 +26,9 @@ def victim(run: Path) -> Delivered:
     records, tables = load_records(run), load(run)
     known = {(p.tp, p.offset) for p in records.produced} & {(r.tp, r.offset) for r in records.log}
     once = {place for place, times in Counter((r.tp, r.offset) for r in records.delivered).items() if times == 1}
-    fit = (r for r in records.delivered if (r.tp, r.offset) in known & once and r.position and r.state == State.DONE)
+    fit = (
+        r for r in records.delivered if (r.tp, r.offset) in known & once and r.position and r.state == RecordState.DONE
+    )
     return next(r for r in fit if r.offset < tables.final_committed(r.tp))
 
 
@@ -91,8 +93,8 @@ PLANTS: dict[str, tuple[Plant, set[str]]] = {
     "lost after it was read": (_gone_from("log"), {"lost-write", "delivered-then-lost"}),
     "never sent": (_gone_from("log", "produced"), {"phantom"}),
     "another content": (_told_as(seq=10**6), {"phantom"}),
-    "failed": (_told_as(state=State.FAILED), {"unseen", "commit-ahead"}),
-    "never ended": (_told_as(state=State.BEGUN, done_ns=0), {"unseen", "commit-ahead"}),
+    "failed": (_told_as(state=RecordState.FAILED), {"unseen", "commit-ahead"}),
+    "never ended": (_told_as(state=RecordState.BEGUN, done_ns=0), {"unseen", "commit-ahead"}),
     "left out": (_delivered(times=0, counted=0), {"unseen", "poll-skip", "commit-ahead"}),
     "told twice": (_delivered(times=2, counted=2), {"rewind"}),
     "a hole in the history": (_delivered(times=1, counted=2), {"history-incomplete"}),

@@ -57,7 +57,7 @@ def test_who_is_polled_in_its_own_process_and_gets_on_is_right(tmp_path: Path, f
     """Whatever its forks do beside that."""
     h = builder(tmp_path)
     a = owner(h)
-    a.assigned(1.2, told=False)
+    a.assigned(1.2, reported=False)
     a.process(range(10), 2)
     a.commit(10, 3)
     if forked:

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.checkers.facts import Facts
+from fencepost.checkers.counts import JudgedCounts
 from fencepost.checkers.tables import load
 from fencepost.evidence.seal import seal
-from fencepost.history import DELIVERED_VERSION, FORMAT_VERSION, State
+from fencepost.history import DELIVERED_VERSION, FORMAT_VERSION, RecordState
 from fencepost.history.run_folder import fingerprint
 from fencepost.model import Anomaly
 from fencepost.model.clients import VERIFIABLE
@@ -25,7 +25,7 @@ BY_EFFECT = {**PROGRAM, "processed": "effect"}
 A, B = "member-0.1", "member-1.1"
 
 
-def by_rule(run: Path, workload: Mapping[str, Any]) -> tuple[list[tuple[str, str, int]], Facts]:
+def by_rule(run: Path, workload: Mapping[str, Any]) -> tuple[list[tuple[str, str, int]], JudgedCounts]:
     """What both finders say of the run when its scenario has this workload: (kind, cause, first offset) of findings."""
     path = run / "scenario.json"
     scenario = json.loads(path.read_text())
@@ -115,9 +115,9 @@ def test_a_former_folder_gives_the_verdict_of_one_that_is_sealed_today(
     for row in (row for member in former.members for row in member.rows):
         by_effect = workload is BY_EFFECT and row.offset not in (0, 1, 7, 8)
         if workload is BY_EFFECT or row.offset in (6, 7):
-            row.begin_ns, row.done_ns, row.state = row.delivered_ns, row.delivered_ns, State.DONE
+            row.begin_ns, row.done_ns, row.state = row.delivered_ns, row.delivered_ns, RecordState.DONE
         if by_effect and row.offset != 6:  # which was committed past by a member that died
-            row.begin_ns, row.done_ns, row.state = 0, 0, State.DELIVERED
+            row.begin_ns, row.done_ns, row.state = 0, 0, RecordState.DELIVERED
     assert by_rule(today.seal(), workload) == by_rule(former.seal(), workload)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.checkers import coordination, oracle
+from fencepost.checkers import group_rules, oracle
 from fencepost.checkers.judge import judge
 from fencepost.checkers.tables import load
 from fencepost.model import Severity, Validity
@@ -59,7 +59,7 @@ def test_a_history_is_drawn_from_its_seed_alone(tmp_path: Path, seed: int) -> No
 @pytest.mark.slow
 def test_every_kind_of_finding_occurs(tmp_path: Path) -> None:
     """So wherever finders are compared on random histories, none of their rules is left out."""
-    kinds = {kind for of_rule in {**oracle.RULES, **coordination.RULES}.values() for kind in of_rule}
+    kinds = {kind for of_rule in {**oracle.RULES, **group_rules.RULES}.values() for kind in of_rule}
     found: set[str] = set()
     for tell in (wild, odd_histories.tell):
         for seed in range(KINDS):

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import certainty
-from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.needs import needs_of
+from fencepost.checkers.counts import Bounds, JudgedCounts
 from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Requeued
+from fencepost.checkers.requirements import requirement_of
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
@@ -208,15 +208,15 @@ def test_who_has_what_is_gone_for_long_does_not_take_the_new_one_from_its_owner(
     story = Story(tmp_path)
     h, a, b, c = story.h, story.a, *(story.h.member(n) for n in (1, 2))
     tell_current(h, [(b, [0]), (a, [0, 1])], [5.6, 5.65])
-    b.assigned(5.7, told=False)
+    b.assigned(5.7, reported=False)
     b.process(range(3), 6)
     b.commit(3, 6.2)
     tell_current(h, [(a, [0, 1])], [6.3])
     b.process(range(3, 5), 7)
     b.commit(5, 8)
-    b.revoked(8.4, told=False)
+    b.revoked(8.4, reported=False)
     tell_current(h, [(b, []), (c, [0]), (a, [0, 1])], [8.5, 8.9, 9.1])
-    c.assigned(9.2, told=False)
+    c.assigned(9.2, reported=False)
     c.process([5], 9.5)
     (b if late else c).commit(6, 10)
     for member, tp in ((c, 0), (a, 1)):
@@ -277,8 +277,8 @@ def test_who_owns_a_partition_is_asked_of_its_name_alone(tmp_path: Path) -> None
     run = story.h.seal()
     assert told(run) == LOST
     tables = load(run)
-    assert needs_of("progress").facts(tables, Facts(visible=1)) == 2
-    assert needs_of("ownership").facts(tables, Facts()) == 3
+    assert requirement_of("progress").facts(tables, JudgedCounts(visible=1)) == 2
+    assert requirement_of("ownership").facts(tables, JudgedCounts()) == 3
 
 
 def test_without_the_act_all_of_it_is_a_violation(tmp_path: Path) -> None:
@@ -390,4 +390,4 @@ def test_only_what_comes_of_it_is_permitted(tmp_path: Path, wrong: Callable[[Sto
 @pytest.mark.parametrize("kind", ["commit-ahead", "unseen", "lost-write", "commit-regression"])
 def test_nobody_is_accused_where_what_the_harness_did_is_not_wholly_known(kind: str) -> None:
     lost = Damage("events", "history/events/harness.jsonl", "torn")
-    assert certainty.doubt(Anomaly(kind, "orders", 0), [lost]) == lost
+    assert certainty.missing_evidence(Anomaly(kind, "orders", 0), [lost]) == lost

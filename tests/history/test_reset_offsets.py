@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import certainty
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Parked
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
@@ -87,9 +87,9 @@ def test_only_the_act_on_that_partition_excuses(
     found, _ = agreed(h.seal(), Bounds())
     promised = (Commits, Delivery, Effects, Order, Parked)
     kinds = {kind for promise in promised for kind in promise.kinds}
-    told = [(a.kind, a.cause, a.members, a.first_offset, a.last_offset, a.excuse) for a in found if a.kind in kinds]
+    reported = [(a.kind, a.cause, a.members, a.first_offset, a.last_offset, a.excuse) for a in found if a.kind in kinds]
     whole = ("unseen",)  # of a record that nobody gets there is no moment that could be before the act
-    assert sorted(told) == sorted(
+    assert sorted(reported) == sorted(
         (*row[:5], ACT if declared == BEFORE or (declared == AFTER and row[0] in whole) else row[5]) for row in expected
     )
 
@@ -103,4 +103,4 @@ def test_only_the_act_on_that_partition_excuses(
 )
 def test_nobody_is_accused_where_what_the_harness_did_is_not_wholly_known(kind: str) -> None:
     lost = Damage("events", "history/events/harness.jsonl", "torn")
-    assert certainty.doubt(Anomaly(kind, "orders", 0), [lost]) == lost
+    assert certainty.missing_evidence(Anomaly(kind, "orders", 0), [lost]) == lost

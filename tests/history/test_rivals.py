@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.tables import load
 from history.builder import HistoryBuilder
 from history.test_commit_kinds import CASES as COMMITS

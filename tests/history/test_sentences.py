@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.sentences import SENTENCES, example
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.explanations import SENTENCES, example
 from fencepost.checkers.tables import Tables, load
 from fencepost.model import Anomaly
 from history.builder import HistoryBuilder, ns

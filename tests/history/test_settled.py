@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.settled import settled
+from fencepost.checkers.tables.transactions import settled
 from history.builder import HistoryBuilder, ns
 
 
@@ -63,9 +63,9 @@ def end(order: int, producer: int, *, committed: bool = True) -> dict[str, Any]:
     ],
 )
 def test_a_commit_of_a_transaction_counts_when_that_is_committed(lines: Any, in_force: Any, overtaken: Any) -> None:
-    told = [(one.line["committed"], one.ended_ns, one.in_force) for one in settled(lines)]
-    assert [(offset, ended_ns) for offset, ended_ns, there in told if there] == in_force
-    assert [(offset, ended_ns) for offset, ended_ns, there in told if not there] == overtaken
+    reported = [(one.line["committed"], one.ended_ns, one.in_force) for one in settled(lines)]
+    assert [(offset, ended_ns) for offset, ended_ns, there in reported if there] == in_force
+    assert [(offset, ended_ns) for offset, ended_ns, there in reported if not there] == overtaken
 
 
 def test_between_its_record_and_the_end_of_its_transaction_nobody_knows_whether_it_is_in_force(tmp_path: Path) -> None:

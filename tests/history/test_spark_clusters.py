@@ -19,15 +19,15 @@ import pyarrow
 import pytest
 
 from fencepost.checkers import judge
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.kernel.ranges import WIDTH
-from fencepost.checkers.spark import executors, finder
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.kernel.partitioning import WIDTH
+from fencepost.checkers.spark import detector, executors
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError
 from fencepost.model import Validity, Verdict
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from history import random_histories
 from history.spark_cluster import SparkCluster, folders_of, make_python
 from history.test_kernel_equals_oracle import NARROW
@@ -52,7 +52,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         [python, "-E", "-c", "import pyarrow, fencepost"], capture_output=True, text=True, check=False
     )
     assert "No module named 'fencepost'" in said.stderr
-    with Owner.open() as owner:
+    with ProcessOwner.open() as owner:
         yield SparkCluster(owner, python)
 
 
@@ -92,11 +92,11 @@ def executors_at_work(spark: Spark) -> set[str]:
 
 
 def verdict(run: Path, spark: Spark, width: int = NARROW) -> Verdict:
-    return judge.judge(run, lambda *what: finder.find(*what, spark, width))
+    return judge.judge(run, lambda *what: detector.find(*what, spark, width))
 
 
 def verdict_here(run: Path) -> Verdict:
-    return judge.judge(run, finder.find_here)
+    return judge.judge(run, detector.find_here)
 
 
 @pytest.mark.slow
@@ -116,9 +116,9 @@ def test_a_cluster_that_cannot_give_what_is_asked_is_not_waited_for(
     run: Path, cluster: SparkCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executors, "EXECUTOR_S", 0.5)
-    told = pytest.raises(ProvisionError, match=r"gave no executor within 0\.5 s.*spark\.executor\.memory")
-    with session_on(cluster, "spark.executor.memory=1000g") as spark, told:
-        finder.find(run, load(run), Bounds(), spark)
+    reported = pytest.raises(ProvisionError, match=r"gave no executor within 0\.5 s.*spark\.executor\.memory")
+    with session_on(cluster, "spark.executor.memory=1000g") as spark, reported:
+        detector.find(run, load(run), Bounds(), spark)
 
 
 @pytest.mark.slow
@@ -162,17 +162,17 @@ def test_what_executors_lack_is_told_with_the_remedy(
     context = spark.get().context
     without_arrow = make_python(tmp_path / "without", *folders_of(numpy))
     lacking = {without_arrow: "no pyarrow: install it there", tmp_path / "none": "they have no /"}
-    for python, told in lacking.items():
+    for python, reported in lacking.items():
         monkeypatch.setattr(context, "pythonExec", str(python))
-        with pytest.raises(ProvisionError, match=f"{told}.*PYSPARK_PYTHON"):
-            finder.find(run, load(run), Bounds(), spark)
+        with pytest.raises(ProvisionError, match=f"{reported}.*PYSPARK_PYTHON"):
+            detector.find(run, load(run), Bounds(), spark)
     monkeypatch.setattr(context, "pythonExec", str(cluster.python))
     mine = tmp_path / "mine"
     shutil.copytree(run, mine)
-    read = finder.read_groups
-    monkeypatch.setattr(finder, "read_groups", lambda run: (read(run), shutil.rmtree(run))[0])  # nobody else sees it
+    read = detector.read_groups
+    monkeypatch.setattr(detector, "read_groups", lambda run: (read(run), shutil.rmtree(run))[0])  # nobody else sees it
     with pytest.raises(ProvisionError, match=r"do not see .*: put the run folder on storage that they share"):
-        finder.find(mine, load(mine), Bounds(), spark)
+        detector.find(mine, load(mine), Bounds(), spark)
 
 
 @pytest.mark.parametrize("kind", ["master", "remote"])
@@ -180,8 +180,8 @@ def test_an_address_where_nobody_listens_is_told_at_once(kind: str) -> None:
     with closing(socket.socket()) as bound:
         bound.bind(("127.0.0.1", 0))  # and does not listen
         address = f"{'spark' if kind == 'master' else 'sc'}://127.0.0.1:{bound.getsockname()[1]}"
-        told = pytest.raises(ProvisionError, match=f"no Spark answers at {address}.*is it started")
-        with Spark.start(**{kind: address}) as spark, told:
+        reported = pytest.raises(ProvisionError, match=f"no Spark answers at {address}.*is it started")
+        with Spark.start(**{kind: address}) as spark, reported:
             spark.get(SECONDS)
 
 
@@ -216,6 +216,6 @@ def test_other_masters_are_left_to_spark(address: str) -> None:
     ],
 )
 def test_what_spark_says_is_told_as_what_to_do(said: str, meaning: str) -> None:
-    told = executors.meaning_of(f"Job aborted due to stage failure: Task 0 failed\n{said}\n  at org.apache.spark")
-    assert told.startswith(meaning)
-    assert bool(told) == bool(meaning)
+    reported = executors.meaning_of(f"Job aborted due to stage failure: Task 0 failed\n{said}\n  at org.apache.spark")
+    assert reported.startswith(meaning)
+    assert bool(reported) == bool(meaning)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.spark import finder
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.spark import detector
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
 from history.builder import HistoryBuilder
@@ -64,6 +64,6 @@ def agree_each(tell: Tell, folder: Path, seeds: range, spark: Spark) -> None:
 
 def agree(run: Path, bounds: Bounds, spark: Spark, *, cut_on_spark: bool = False) -> None:
     expected, tables = agreed(run, bounds), load(run)
-    assert finder.find(run, tables, bounds, spark) == expected
+    assert detector.find(run, tables, bounds, spark) == expected
     if cut_on_spark:
-        assert finder.find(run, tables, bounds, spark, NARROW) == expected
+        assert detector.find(run, tables, bounds, spark, NARROW) == expected

@@ -14,7 +14,7 @@ import pytest
 from fencepost.checkers import oracle
 from fencepost.checkers.judge import judge
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import Seat, Window
+from fencepost.checkers.tables.rows import CoordinatorChange, Window
 from fencepost.model import Check, Severity, Validity, Verdict
 from history.builder import BLUR_NS, HistoryBuilder, MemberTeller, ns
 from history.test_kernel_equals_oracle import agreed
@@ -408,8 +408,8 @@ def test_who_coordinated_a_group_is_told_by_the_metadata_log_and_by_changes_of_l
     h.leader(3, 4)
     tables = load(h.seal())
     assert tables.seats == (
-        Seat(ns(1), BLUR_NS, 1, ns(3) + BLUR_NS),
-        Seat(ns(3), BLUR_NS, 2, log_end=9, high_watermark=8),
+        CoordinatorChange(ns(1), BLUR_NS, 1, ns(3) + BLUR_NS),
+        CoordinatorChange(ns(3), BLUR_NS, 2, log_end=9, high_watermark=8),
     )
     assert tables.loads == (Window.around(ns(3), BLUR_NS),)
 

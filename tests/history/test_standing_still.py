@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.sentences import example
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.explanations import example
+from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
-from fencepost.history import State
+from fencepost.history import RecordState
 from history.builder import HistoryBuilder, MemberTeller
 
 A, B = "member-0.1", "member-1.1"
@@ -145,7 +145,7 @@ def work(a: MemberTeller, b: MemberTeller, way: str) -> None:
         a.rows[9].begin(6).end(22)
         a.rows[8].begin(4).end(6)
     if way == "hangs in a record":
-        a.rows[9].begin(6).done_ns, a.rows[9].state = 0, State.BEGUN
+        a.rows[9].begin(6).done_ns, a.rows[9].state = 0, RecordState.BEGUN
     if way == "ends in the quiet window":
         a.rows[9].begin(2.5).end(14)
     if way == "another works":

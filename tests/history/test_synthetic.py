@@ -9,8 +9,8 @@ import pytest
 from benchmarks import synthetic
 
 from fencepost.checkers import oracle
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.spark import finder
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
 
 OTHERS = [("uniform", 0), *((name, 1) for name in synthetic.SHAPES if name != "uniform")]
@@ -25,7 +25,7 @@ def test_what_was_planted_is_found_and_nothing_else(tmp_path: Path, name: str, d
     run = synthetic.write(tmp_path, shape)
     tables = load(run)
     assert not tables.damage
-    found, facts = finder.find_here(run, tables, Bounds())
+    found, facts = detector.find_here(run, tables, Bounds())
     counts: Counter[str] = Counter()
     for anomaly in found:
         counts[anomaly.kind] += anomaly.count

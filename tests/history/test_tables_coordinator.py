@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.tables import coordinator
-from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Led, Life, Round
+from fencepost.checkers.tables.rows import (
+    AssignmentChange,
+    Commit,
+    DoubleAssignment,
+    LeaderChange,
+    Life,
+    MemberRemoval,
+    OffsetCommit,
+    Rebalance,
+)
 
 NUMBERS = {("orders", 0): 0, ("orders", 1): 1, ("", 5): 5, ("orders", -1): 8}
 WHO = {"a": "member-0.1", "b": "member-1.1"}
@@ -53,13 +62,13 @@ LIVES = {
 def test_a_member_id_is_of_one_life(
     events: list[tuple[str | None, str]], asked: list[tuple[int | None, int | None]], whose: str | None
 ) -> None:
-    told = [{"member_id": member_id, "actor": actor} for member_id, actor in events]
+    reported = [{"member_id": member_id, "actor": actor} for member_id, actor in events]
     requests = [{"member_id": "x", "slot": slot, "start_ns": at_ns} for slot, at_ns in asked]
     expected = {"x": whose} if whose else {}
-    assert coordinator.incarnations(told, requests, LIVES) == expected
+    assert coordinator.incarnations(reported, requests, LIVES) == expected
     nobodys = [{"member_id": None, "slot": 0, "start_ns": 2}, {"slot": 0, "start_ns": 2}, {"member_id": "y"}]
     known = {"member_id": "z", "slot": 1}  # no time: the first moment
-    assert coordinator.incarnations(told, [*nobodys, *requests, known], LIVES) == {**expected, "z": "other"}
+    assert coordinator.incarnations(reported, [*nobodys, *requests, known], LIVES) == {**expected, "z": "other"}
 
 
 @pytest.mark.parametrize(
@@ -89,10 +98,10 @@ def answered(offset: int, end_ns: int, *, tp: int = 0, outcome: str = "ok", begi
 
 
 LINE = {"type": "commit", "topic": "orders", "partition": 0, "committed": 4, "deleted": False, **TIMES}
-ACCEPTED = Accepted(0, 4, 7, 100, 3, 0)
+ACCEPTED = OffsetCommit(0, 4, 7, 100, 3, 0)
 
 
-def accepted_of(lines: list[dict[str, Any]], commits: list[Commit]) -> tuple[Accepted, ...]:
+def accepted_of(lines: list[dict[str, Any]], commits: list[Commit]) -> tuple[OffsetCommit, ...]:
     """Those in force, of a log in which none was overtaken."""
     found, overtaken = coordinator.accepted(lines, commits, NUMBERS)
     assert overtaken == ()
@@ -117,7 +126,7 @@ def accepted_of(lines: list[dict[str, Any]], commits: list[Commit]) -> tuple[Acc
         (lacking(LINE, "type"), None),
     ],
 )
-def test_a_commit_is_accepted_by_its_line(line: dict[str, Any], accepted: Accepted | None) -> None:
+def test_a_commit_is_accepted_by_its_line(line: dict[str, Any], accepted: OffsetCommit | None) -> None:
     last = {**LINE, "order": 9, "partition": 1}
     unanswered = [answered(4, 100, tp=1)]
     others = [
@@ -127,9 +136,9 @@ def test_a_commit_is_accepted_by_its_line(line: dict[str, Any], accepted: Accept
         answered(4, 200, outcome="fail"),
     ]
     found = accepted_of([line, last], others)
-    assert found == (*([accepted] if accepted else ()), Accepted(1, 4, 9, 100, 3, 0))
+    assert found == (*([accepted] if accepted else ()), OffsetCommit(1, 4, 9, 100, 3, 0))
     (*_, answered_too) = accepted_of([line, last], [*others, *unanswered])
-    assert answered_too == Accepted(1, 4, 9, 100, 3, 100)
+    assert answered_too == OffsetCommit(1, 4, 9, 100, 3, 100)
 
 
 @pytest.mark.parametrize(
@@ -159,8 +168,8 @@ def test_what_was_overtaken_is_apart_and_was_settled_when_its_transaction_ended(
     later, end = {**LINE, "order": 3}, {"type": "transaction-end", "order": 4, "at_ns": 120, "producer": 7}
     lines = [*pending, later, {**end, "committed": True}]
     found, overtaken = coordinator.accepted(lines, [answered(5, 130)], NUMBERS)
-    assert found == (Accepted(0, 4, 3, 100, 3, 0),)
-    assert overtaken == (Accepted(0, 5, 1, 110, 13, 130, True), Accepted(0, 6, 2, 110, 13, 0, True))
+    assert found == (OffsetCommit(0, 4, 3, 100, 3, 0),)
+    assert overtaken == (OffsetCommit(0, 5, 1, 110, 13, 130, True), OffsetCommit(0, 6, 2, 110, 13, 0, True))
 
 
 def test_without_lines_the_answers_are_the_log() -> None:
@@ -170,7 +179,7 @@ def test_without_lines_the_answers_are_the_log() -> None:
         *(answered(7, 0), answered(8, 30, outcome="fail"), answered(9, 31, outcome="info")),
     ]
     assert accepted_of([], commits) == (
-        *(Accepted(0, 4, 0, 7, 2, 9), Accepted(1, 5, 1, 5, 4, 9), Accepted(0, 6, 2, 16, 5, 21)),
+        *(OffsetCommit(0, 4, 0, 7, 2, 9), OffsetCommit(1, 5, 1, 5, 4, 9), OffsetCommit(0, 6, 2, 16, 5, 21)),
     )
 
 
@@ -192,8 +201,8 @@ def generation(order: int, **owned: list[int] | None) -> dict[str, Any]:
 
 def test_who_is_given_what_is_told_with_the_times_of_the_line() -> None:
     given, gone, doubled = coordinator.assignments([has("a", 0), {**has("a"), "deleted": True}], WHO, NUMBERS)
-    assert given == (Given(0, 7, 100, 3, "a", "member-0.1"), Given(0, 7, 100, 3, "", ""))
-    assert gone == (Gone("a", "member-0.1", 7, 100, 3),)
+    assert given == (AssignmentChange(0, 7, 100, 3, "a", "member-0.1"), AssignmentChange(0, 7, 100, 3, "", ""))
+    assert gone == (MemberRemoval("a", "member-0.1", 7, 100, 3),)
     assert doubled == ()
 
 
@@ -202,11 +211,11 @@ def test_a_line_of_the_coordinator_may_lack_a_time(missing: str) -> None:
     when = tuple({**TIMES, missing: 0}.values())
     line = lacking(has("x", 0), missing)
     given, gone, _ = coordinator.assignments([line, {**line, "deleted": True}], WHO, NUMBERS)
-    assert given[0] == Given(0, *when, "x", "")
-    assert gone == (Gone("x", "", *when),)
+    assert given[0] == AssignmentChange(0, *when, "x", "")
+    assert gone == (MemberRemoval("x", "", *when),)
 
 
-def changes(*lines: dict[str, Any]) -> tuple[list[tuple[int, int, str]], list[tuple[int, str]], list[Doubled]]:
+def changes(*lines: dict[str, Any]) -> tuple[list[tuple[int, int, str]], list[tuple[int, str]], list[DoubleAssignment]]:
     given, gone, doubled = coordinator.assignments(lines, WHO, NUMBERS)
     return [(g.order, g.tp, g.member_id) for g in given], [(g.order, g.member_id) for g in gone], list(doubled)
 
@@ -293,7 +302,7 @@ def test_a_member_without_an_assignment_has_nothing() -> None:
     assert changes(*lines) == ([(1, 0, "a"), (2, 0, "")], [], [])
 
 
-BOTH = Doubled(0, 100, ("member-0.1", "member-1.1"))
+BOTH = DoubleAssignment(0, 100, ("member-0.1", "member-1.1"))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +324,7 @@ BOTH = Doubled(0, 100, ("member-0.1", "member-1.1"))
     ],
 )
 def test_a_partition_is_doubled_after_a_batch_and_once(
-    batches: list[list[dict[str, Any]]], doubled: list[Doubled]
+    batches: list[list[dict[str, Any]]], doubled: list[DoubleAssignment]
 ) -> None:
     lines = [{**line, "batch": number} for number, batch in enumerate(batches) for line in batch]
     assert changes(*lines)[2] == doubled
@@ -344,15 +353,15 @@ def classic(number: int | None, at_ns: int, *ids: str, **more: Any) -> dict[str,
 
 
 def join(at_ns: int | None, reason: str | None = None, api: str = "JOIN_GROUP", **answer: int) -> dict[str, Any]:
-    told = {f"{name}_generation": number for name, number in answer.items()}
-    return {"api": api, "start_ns": at_ns, "reason": reason, **told}
+    reported = {f"{name}_generation": number for name, number in answer.items()}
+    return {"api": api, "start_ns": at_ns, "reason": reason, **reported}
 
 
-ONE, TWO = Round(6, 1, 100, 100, ("member-0.1",), "", 3), Round(6, 2, 200, 200, ("member-0.1",), "", 3)
+ONE, TWO = Rebalance(6, 1, 100, 100, ("member-0.1",), "", 3), Rebalance(6, 2, 200, 200, ("member-0.1",), "", 3)
 NEXT = [classic(1, 100, "a"), classic(2, 200, "a")]
 # A group that is converted: what is deleted, and written, in one batch.
 OF_CLASSIC, OF_CONSUMERS = classic(1, 150, deleted=True, batch=1), epoch(1, 150, deleted=True, batch=1)
-UP, LATER = epoch(1, 150, batch=1), Round(6, 1, 150, 150, ("member-0.1",), "", 3, anew=True)
+UP, LATER = epoch(1, 150, batch=1), Rebalance(6, 1, 150, 150, ("member-0.1",), "", 3, restarted=True)
 
 
 @pytest.mark.parametrize(
@@ -369,12 +378,15 @@ UP, LATER = epoch(1, 150, batch=1), Round(6, 1, 150, 150, ("member-0.1",), "", 3
         ([{**epoch(1, 100), "members": [{"member_id": "a"}]}], [ONE._replace(members=())]),
         (NEXT, [ONE, TWO]),
         ([NEXT[0], classic(1, 200, "b")], [ONE]),
-        ([NEXT[0], classic(2, 150), NEXT[1]], [ONE, TWO._replace(anew=True)]),
-        ([NEXT[0], {**classic(2, 150), "members": None}, NEXT[1]], [ONE, TWO._replace(anew=True)]),
-        ([NEXT[0], lacking(classic(2, 150), "members"), NEXT[1]], [ONE, TWO._replace(anew=True)]),
-        ([NEXT[0], classic(1, 150, deleted=True), classic(1, 200, "a")], [ONE, TWO._replace(generation=1, anew=True)]),
-        ([NEXT[0], classic(None, 150, "a"), NEXT[1]], [ONE, TWO._replace(anew=True)]),
-        ([classic(7, 100, "a", deleted=True), *NEXT], [ONE._replace(anew=True), TWO]),
+        ([NEXT[0], classic(2, 150), NEXT[1]], [ONE, TWO._replace(restarted=True)]),
+        ([NEXT[0], {**classic(2, 150), "members": None}, NEXT[1]], [ONE, TWO._replace(restarted=True)]),
+        ([NEXT[0], lacking(classic(2, 150), "members"), NEXT[1]], [ONE, TWO._replace(restarted=True)]),
+        (
+            [NEXT[0], classic(1, 150, deleted=True), classic(1, 200, "a")],
+            [ONE, TWO._replace(generation=1, restarted=True)],
+        ),
+        ([NEXT[0], classic(None, 150, "a"), NEXT[1]], [ONE, TWO._replace(restarted=True)]),
+        ([classic(7, 100, "a", deleted=True), *NEXT], [ONE._replace(restarted=True), TWO]),
         ([NEXT[0], member("b"), {"type": "current", "epoch": 9, "generation": 9}, NEXT[1]], [ONE, TWO]),
         ([NEXT[0], {"type": "commit"}, {"generation": 3}, NEXT[1]], [ONE, TWO]),
         ([member("a"), epoch(1, 100)], [ONE]),
@@ -383,8 +395,8 @@ UP, LATER = epoch(1, 150, batch=1), Round(6, 1, 150, 150, ("member-0.1",), "", 3
         ([member("b"), member("a"), member("b", deleted=True), epoch(1, 100)], [ONE]),
         ([member("a"), member("b", deleted=True), epoch(1, 100)], [ONE]),
         ([member("a"), epoch(1, 100), epoch(1, 150), epoch(2, 200)], [ONE, TWO]),
-        ([member("a"), epoch(1, 100), epoch(None, 150), epoch(2, 200)], [ONE, TWO._replace(anew=True)]),
-        ([member("a"), epoch(1, 100), epoch(1, 150, deleted=True), epoch(2, 200)], [ONE, TWO._replace(anew=True)]),
+        ([member("a"), epoch(1, 100), epoch(None, 150), epoch(2, 200)], [ONE, TWO._replace(restarted=True)]),
+        ([member("a"), epoch(1, 100), epoch(1, 150, deleted=True), epoch(2, 200)], [ONE, TWO._replace(restarted=True)]),
         ([member("a"), classic(1, 100, "b")], [ONE._replace(members=("member-1.1",))]),
         ([NEXT[0], OF_CLASSIC, member("a"), UP, epoch(2, 200)], [ONE, TWO]),
         ([NEXT[0], OF_CLASSIC, member("a"), {**UP, "epoch": 2}], [ONE, TWO._replace(begin_ns=150, end_ns=150)]),
@@ -395,7 +407,7 @@ UP, LATER = epoch(1, 150, batch=1), Round(6, 1, 150, 150, ("member-0.1",), "", 3
         ([member("a"), epoch(1, 100), OF_CONSUMERS, UP], [ONE, LATER]),
     ],
 )  # fmt: skip
-def test_a_round_is_a_generation_that_the_group_had_not(lines: list[dict[str, Any]], rounds: list[Round]) -> None:
+def test_a_round_is_a_generation_that_the_group_had_not(lines: list[dict[str, Any]], rounds: list[Rebalance]) -> None:
     assert coordinator.rounds(lines, [], WHO) == tuple(rounds)
 
 
@@ -426,7 +438,7 @@ def test_a_round_begins_with_the_first_join_since_the_last_one(
 
 def test_a_group_that_was_empty_begins_with_whoever_joins_it() -> None:
     lines = [NEXT[0], classic(1, 150), classic(2, 200, "a")]
-    assert coordinator.rounds(lines, [join(160, answered=1)], WHO) == (ONE, TWO._replace(begin_ns=160, anew=True))
+    assert coordinator.rounds(lines, [join(160, answered=1)], WHO) == (ONE, TWO._replace(begin_ns=160, restarted=True))
 
 
 # Terms and leaders.
@@ -453,19 +465,19 @@ LED = {"topic": "orders", "partition": 1, "leader": 2, **TIMES}
 @pytest.mark.parametrize(
     ("line", "led"),
     [
-        (LED, Led(100, 3, 1, 2)),
-        ({**LED, "leader": -1}, Led(100, 3, 1, -1)),
-        ({**LED, "leader": 0}, Led(100, 3, 1, 0)),
-        (lacking(LED, "at_ns"), Led(0, 3, 1, 2)),
-        (lacking(LED, "uncertainty_ns"), Led(100, 0, 1, 2)),
-        ({**lacking(LED, "topic"), "partition": 5}, Led(100, 3, 5, 2)),
-        (lacking(LED, "partition"), Led(100, 3, 8, 2)),
+        (LED, LeaderChange(100, 3, 1, 2)),
+        ({**LED, "leader": -1}, LeaderChange(100, 3, 1, -1)),
+        ({**LED, "leader": 0}, LeaderChange(100, 3, 1, 0)),
+        (lacking(LED, "at_ns"), LeaderChange(0, 3, 1, 2)),
+        (lacking(LED, "uncertainty_ns"), LeaderChange(100, 0, 1, 2)),
+        ({**lacking(LED, "topic"), "partition": 5}, LeaderChange(100, 3, 5, 2)),
+        (lacking(LED, "partition"), LeaderChange(100, 3, 8, 2)),
         ({**LED, "leader": None}, None),
         (lacking(LED, "leader"), None),
         ({**LED, "partition": 9}, None),
     ],
 )
-def test_a_leader_is_named_by_its_line(line: dict[str, Any], led: Led | None) -> None:
+def test_a_leader_is_named_by_its_line(line: dict[str, Any], led: LeaderChange | None) -> None:
     first = {**LED, "at_ns": 9}
-    found = (Led(9, 3, 1, 2), *([led] if led else ()))
+    found = (LeaderChange(9, 3, 1, 2), *([led] if led else ()))
     assert coordinator.leaders([first, line], NUMBERS) == found

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.tables import lives
-from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
+from fencepost.checkers.tables import event_rows
+from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, UnmatchedRevocation, Window
 from fencepost.history import EventKind
 from fencepost.history import events as from_events
 from fencepost.model.impact import Impact
@@ -44,7 +44,7 @@ def test_a_phase_has_the_time_of_its_event() -> None:
     ],
 )
 def test_a_run_was_broken_off_in_the_first_phase_without_an_end(windows: dict[str, Window], phase: str) -> None:
-    assert lives.broken_off(windows) == phase
+    assert event_rows.broken_off(windows) == phase
 
 
 PLANNED = [
@@ -95,8 +95,8 @@ FIRED = [
 
 @pytest.mark.parametrize(("kind", "detail", "step"), FIRED)
 def test_a_step_is_what_its_event_says(kind: str, detail: dict[str, Any], step: Step) -> None:
-    told = event(kind, "harness", 5, 9, step=3, fault="other", **detail)
-    assert from_events.steps([told], [{"step": 3, "fault": {"type": "pause"}}]) == (step,)
+    reported = event(kind, "harness", 5, 9, step=3, fault="other", **detail)
+    assert from_events.steps([reported], [{"step": 3, "fault": {"type": "pause"}}]) == (step,)
 
 
 def test_a_step_keeps_what_the_plan_expects_unless_its_event_says_otherwise() -> None:
@@ -162,7 +162,7 @@ def test_a_life_is_what_its_events_say(kind: str, said: dict[str, Any], life: Li
 
 
 def test_a_life_keeps_what_was_told_before() -> None:
-    told: list[tuple[str, dict[str, Any]]] = [
+    reported: list[tuple[str, dict[str, Any]]] = [
         ("launched", {"begin_ns": 4, "slot": 2, "member": 3, "instance_id": "one"}),
         ("started", {"begin_ns": 3}),
         ("started", {"begin_ns": 9}),
@@ -172,7 +172,7 @@ def test_a_life_keeps_what_was_told_before() -> None:
         ("error", {"begin_ns": 13, "fatal": True, "error": "SECOND"}),
         ("ended", {"begin_ns": 20, "polled_ns": 14}),
     ]
-    assert from_events.lives([event(kind, **said) for kind, said in told], ()) == {
+    assert from_events.lives([event(kind, **said) for kind, said in reported], ()) == {
         A: Life(A, 3, 2, 3, 20, "crashed", 15, (), "one", "FIRST", "", (Window(10, 14), Window(11, 12), Window(14, 20)))
     }
 
@@ -248,14 +248,14 @@ def test_a_life_is_paused_from_the_proof_to_the_undo_or_to_its_end(
         ([None, "", "consumer"], {"consumer"}),
     ],
 )
-def test_a_group_has_the_protocols_that_its_members_started_with(told: list[Any], protocols: set[str]) -> None:
-    events = [event("started", member=0, protocol=protocol) for protocol in told]
+def test_a_group_has_the_protocols_that_its_members_started_with(reported: list[Any], protocols: set[str]) -> None:
+    events = [event("started", member=0, protocol=protocol) for protocol in reported]
     others = [
         event("started", writer=5, protocol="x"),
         event("error", member=0, protocol="y"),
         event("started", member=1),
     ]
-    assert lives.protocols([*others, *events]) == protocols
+    assert event_rows.protocols([*others, *events]) == protocols
 
 
 @pytest.mark.parametrize(
@@ -270,8 +270,8 @@ def test_a_group_has_the_protocols_that_its_members_started_with(told: list[Any]
 )
 def test_a_writer_is_unguarded_unless_its_settings_say_that_it_is_idempotent(config: Any, guarded: bool) -> None:
     events = [event("started", writer=3, config=config), event("launched", writer=4), event("started", config={})]
-    assert lives.unguarded(events) == (frozenset() if guarded else {3})
-    assert lives.unguarded([event("started", writer=5)]) == {5}
+    assert event_rows.unguarded(events) == (frozenset() if guarded else {3})
+    assert event_rows.unguarded([event("started", writer=5)]) == {5}
 
 
 # Intervals.
@@ -365,23 +365,25 @@ def test_a_callback_without_a_topic_or_partition_is_of_none_that_is_known() -> N
     [
         (at("revoked", 8, 9), []),
         (at("lost", 8, 9), []),
-        (at("revoked", 7, 9), [Stray(0, A, Window(7, 9))]),
-        (at("lost", 7), [Stray(0, A, Window(7, 7))]),
-        (at("revoked", 8, 9, tp=1), [Stray(1, A, Window(8, 9))]),
-        (event("lost", B, 8, 9, tp=0), [Stray(0, B, Window(8, 9))]),
+        (at("revoked", 7, 9), [UnmatchedRevocation(0, A, Window(7, 9))]),
+        (at("lost", 7), [UnmatchedRevocation(0, A, Window(7, 7))]),
+        (at("revoked", 8, 9, tp=1), [UnmatchedRevocation(1, A, Window(8, 9))]),
+        (event("lost", B, 8, 9, tp=0), [UnmatchedRevocation(0, B, Window(8, 9))]),
         (at("revoked", 7, 9, tp=9), []),
         (at("assigned", 7, 9), []),
         (at("commit", 7, 9), []),
     ],
 )
-def test_a_callback_is_stray_when_no_interval_ended_by_it(told: dict[str, Any], strays: list[Stray]) -> None:
+def test_a_callback_is_stray_when_no_interval_ended_by_it(
+    reported: dict[str, Any], strays: list[UnmatchedRevocation]
+) -> None:
     known = [over("revoked", 8, 9)]
-    assert lives.strays([told], known, NUMBERS) == tuple(strays)
+    assert event_rows.strays([reported], known, NUMBERS) == tuple(strays)
 
 
 def test_strays_are_told_those_of_revoked_callbacks_first() -> None:
     events = [at("lost", 7, 8), at("revoked", 9, 10)]
-    assert [s.window.begin_ns for s in lives.strays(events, [], NUMBERS)] == [9, 7]
+    assert [s.window.begin_ns for s in event_rows.strays(events, [], NUMBERS)] == [9, 7]
 
 
 # Commits, and where events are.
@@ -408,9 +410,9 @@ TOLD = {"end_ns": 6, "tp": 0, "offset": 3, "member_id": "x", "generation": 4, "o
 )
 def test_a_commit_is_what_its_event_says(said: dict[str, Any], commit: Commit | None) -> None:
     events = [event("commit", **{**TOLD, **said}), event("seek", **TOLD)]
-    assert lives.commits(events, NUMBERS) == ((commit,) if commit else ())
+    assert event_rows.commits(events, NUMBERS) == ((commit,) if commit else ())
     del (without_mode := dict(TOLD))["mode"]
-    assert lives.commits([event("commit", **without_mode)], NUMBERS) == (COMMIT._replace(mode=""),)
+    assert event_rows.commits([event("commit", **without_mode)], NUMBERS) == (COMMIT._replace(mode=""),)
 
 
 def test_events_of_no_known_partition_are_left_out_unless_they_may_be_anywhere() -> None:

@@ -9,27 +9,27 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.tables import Tables, commits
-from fencepost.checkers.tables.apart import BY_PARTITION, OF_THE_DRIVER, Apart
 from fencepost.checkers.tables.committed import Committed
 from fencepost.checkers.tables.effects import Effect, effects
+from fencepost.checkers.tables.interval_index import FEW, IntervalIndex
 from fencepost.checkers.tables.requests import LATE_NS, Heartbeat, Request
 from fencepost.checkers.tables.rows import (
     FOREVER,
-    Accepted,
-    Act,
+    AssignmentChange,
     Commit,
     Damage,
-    Given,
-    Gone,
+    DeclaredAction,
     Interval,
-    Led,
+    LeaderChange,
     Life,
+    MemberRemoval,
+    OffsetCommit,
     Partition,
-    Round,
+    Rebalance,
     Step,
     Window,
 )
-from fencepost.checkers.tables.spans import FEW, Spans
+from fencepost.checkers.tables.subset import BY_PARTITION, OF_THE_DRIVER, TableSubset
 from fencepost.history import EventKind
 from fencepost.model import TopicPartition
 
@@ -58,7 +58,7 @@ def fetch(end_ns: int, *, begin_ns: int | None = None, tp: int = 0, who: str = A
 
 
 # Offset 1 is answered at 50, 2 at 120, 3 at 140 and 4 at 180, each written in that moment.
-LOG = tuple(Accepted(0, n, n, at_ns, 0, at_ns) for n, at_ns in enumerate((50, 120, 140, 180), 1))
+LOG = tuple(OffsetCommit(0, n, n, at_ns, 0, at_ns) for n, at_ns in enumerate((50, 120, 140, 180), 1))
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ LOG = tuple(Accepted(0, n, n, at_ns, 0, at_ns) for n, at_ns in enumerate((50, 12
     ],
 )
 def test_an_owner_is_told_what_was_committed_up_to_its_last_fetch(
-    fetched: list[Request], told: tuple[int, ...]
+    fetched: list[Request], reported: tuple[int, ...]
 ) -> None:
     tables = having(accepted=LOG, fetched=tuple(fetched), partitions={0: Partition(0, TopicPartition("t", 0), 0, 4)})
-    assert commits.told_offsets(tables, OWNED, 150) == (told, False)
+    assert commits.reported_offsets(tables, OWNED, 150) == (reported, False)
 
 
 @pytest.mark.parametrize(
@@ -99,34 +99,34 @@ def test_an_owner_is_told_what_was_committed_up_to_its_last_fetch(
     ],
 )
 def test_an_owner_may_have_been_reset_without_an_offset_or_above_the_end(
-    log: tuple[Accepted, ...], log_end: int | None, reset: bool
+    log: tuple[OffsetCommit, ...], log_end: int | None, reset: bool
 ) -> None:
     known = {} if log_end is None else {0: Partition(0, TopicPartition("t", 0), 0, log_end)}
-    assert commits.told_offsets(having(accepted=tuple(log), partitions=known), OWNED, 150)[1] == reset
+    assert commits.reported_offsets(having(accepted=tuple(log), partitions=known), OWNED, 150)[1] == reset
 
 
 def test_somebody_tried_past_an_offset_with_a_greater_one() -> None:
     tried = tuple(Commit(tp, offset, A, "a", 1, 5, 6, "fail") for tp, offset in ((0, 3), (0, 5), (0, 4), (2, 0)))
     tables = having(commits=tried)
-    assert [commits.tried_past(tables, Accepted(0, offset, 0, 0)) for offset in (4, 5, 6)] == [True, False, False]
-    assert not commits.tried_past(tables, Accepted(1, -1, 0, 0))
-    assert commits.tried_past(tables, Accepted(2, -1, 0, 0))
-    assert not commits.tried_past(tables, Accepted(2, 0, 0, 0))
+    assert [commits.tried_past(tables, OffsetCommit(0, offset, 0, 0)) for offset in (4, 5, 6)] == [True, False, False]
+    assert not commits.tried_past(tables, OffsetCommit(1, -1, 0, 0))
+    assert commits.tried_past(tables, OffsetCommit(2, -1, 0, 0))
+    assert not commits.tried_past(tables, OffsetCommit(2, 0, 0, 0))
 
 
 @pytest.mark.parametrize(
     ("rounds", "back_ns"),
     [
         ([], FOREVER),
-        ([Round(1, 3, 4, 6, (A,))], FOREVER),
-        ([Round(1, 3, 4, 7, (A,))], 4),  # another one, of the next coordinator
-        ([Round(1, 2, 30, 31, (A,))], FOREVER),
-        ([Round(1, 4, 40, 41, (A,))], 40),
-        ([Round(1, 4, 40, 41, (B,)), Round(1, 5, 50, 51, (B, A)), Round(1, 6, 60, 61, (A,))], 50),
+        ([Rebalance(1, 3, 4, 6, (A,))], FOREVER),
+        ([Rebalance(1, 3, 4, 7, (A,))], 4),  # another one, of the next coordinator
+        ([Rebalance(1, 2, 30, 31, (A,))], FOREVER),
+        ([Rebalance(1, 4, 40, 41, (A,))], 40),
+        ([Rebalance(1, 4, 40, 41, (B,)), Rebalance(1, 5, 50, 51, (B, A)), Rebalance(1, 6, 60, 61, (A,))], 50),
     ],
 )
 def test_a_member_is_back_with_its_first_later_generation_or_one_that_was_written_later(
-    rounds: list[Round], back_ns: int
+    rounds: list[Rebalance], back_ns: int
 ) -> None:
     fence = Commit(0, 4, A, "a", 3, 5, 6, "fail", "ILLEGAL_GENERATION")
     assert commits.back_ns(having(rounds=tuple(rounds)), fence) == back_ns
@@ -176,12 +176,19 @@ def test_a_member_is_hindered_by_what_was_in_effect_from_a_moment_on(
         (0, 500, (-1, 1, 2, 3, 4)),
     ],
 )
-def test_what_may_be_told_is_from_the_last_answered_commit_on(from_ns: int, to_ns: int, told: tuple[int, ...]) -> None:
-    assert Committed(LOG).between(from_ns, to_ns) == told
+def test_what_may_be_told_is_from_the_last_answered_commit_on(
+    from_ns: int, to_ns: int, reported: tuple[int, ...]
+) -> None:
+    assert Committed(LOG).between(from_ns, to_ns) == reported
 
 
 def test_a_commit_that_was_never_answered_is_never_certain_and_clocks_may_go_back() -> None:
-    rows = (LOG[0], Accepted(0, 7, 2, 400, 300), Accepted(0, 8, 3, 90, 10, 95), Accepted(0, 9, 4, 80, 0, 300))
+    rows = (
+        LOG[0],
+        OffsetCommit(0, 7, 2, 400, 300),
+        OffsetCommit(0, 8, 3, 90, 10, 95),
+        OffsetCommit(0, 9, 4, 80, 0, 300),
+    )
     assert Committed(rows).between(95, 95) == (8, 9)
     assert Committed(rows).between(94, 94) == (1, 8, 9)
     assert Committed(rows).between(60, 100) == (1, 7, 8, 9)
@@ -195,7 +202,7 @@ def test_a_commit_that_was_never_answered_is_never_certain_and_clocks_may_go_bac
 def test_rows_are_found_by_key_and_window_however_many(count: int) -> None:
     """Each from n to n + 2, save the first, which is in force for long; given backwards."""
     rows = [("x", -n, Window(n, n + 2 if n else 20)) for n in reversed(range(count))]
-    spans = Spans([*rows, ("y", 0, Window(0, 99))], lambda row: row[0], lambda row: row[2])
+    spans = IntervalIndex([*rows, ("y", 0, Window(0, 99))], lambda row: row[0], lambda row: row[2])
     assert spans["x"] == rows
     assert [*spans.meeting("none", Window(0, 99))] == []
     for begin_ns in range(-1, count + 4):
@@ -212,7 +219,7 @@ def test_rows_of_one_moment() -> None:
     assert Window(1, 5).common(Window(3, 9)) == Window(3, 5)
     assert [Window(3, 5).meets(Window(*of)) for of in ((1, 2), (1, 3), (5, 9), (6, 9))] == [False, True, True, False]
     assert Window(3, 5).length_ns == 2
-    assert Accepted(0, 1, 2, 10, 3).written == Window(7, 13)
+    assert OffsetCommit(0, 1, 2, 10, 3).written == Window(7, 13)
     assert (Life(A, started_ns=1).alive, Life(A, started_ns=1, ended_ns=4).alive) == (Window(1, FOREVER), Window(1, 4))
     assert (OWNED.certain, OWNED._replace(assigned_end_ns=0).certain) == (Window(101, 200), Window(0, 0))
     assert (OWNED.possible, OWNED._replace(how="").possible) == (Window(100, 210), Window(100, FOREVER))
@@ -226,7 +233,7 @@ def test_rows_of_one_moment() -> None:
 
 
 def test_rounds_up_to_a_generation_and_later_ones_that_began_in_time() -> None:
-    rounds = tuple(Round(1, n, 10 * n, 10 * n + 1) for n in (1, 2, 3, 4, 5, 6))
+    rounds = tuple(Rebalance(1, n, 10 * n, 10 * n + 1) for n in (1, 2, 3, 4, 5, 6))
     tables = having(rounds=rounds)
 
     def asked(*of: int) -> list[int]:
@@ -243,7 +250,7 @@ def test_rounds_up_to_a_generation_and_later_ones_that_began_in_time() -> None:
 
 def test_the_host_stood_still_at_some_moment() -> None:
     tables = having(stalls=(Window(10, 20),))
-    assert [tables.stood_still(Window(*of)) for of in ((1, 9), (1, 10), (20, 30), (21, 30))] == [
+    assert [tables.host_stalled(Window(*of)) for of in ((1, 9), (1, 10), (20, 30), (21, 30))] == [
         False,
         True,
         True,
@@ -264,25 +271,25 @@ def test_what_is_not_known_of_a_partition_or_a_commit() -> None:
 
 def test_the_commits_of_an_interval_began_in_it_and_are_in_order() -> None:
     rows = [(99, 0, A), (210, 0, A), (100, 0, A), (211, 0, A), (150, 1, A), (150, 0, B)]
-    told = tuple(Commit(tp, 4, who, "a", 1, begin_ns, 300, "ok") for begin_ns, tp, who in rows)
-    assert [c.begin_ns for c in having(commits=told).commits_in(OWNED)] == [100, 210]
+    reported = tuple(Commit(tp, 4, who, "a", 1, begin_ns, 300, "ok") for begin_ns, tp, who in rows)
+    assert [c.begin_ns for c in having(commits=reported).commits_in(OWNED)] == [100, 210]
 
 
 @pytest.mark.parametrize(
     ("given", "owner"),
     [
         ([], None),
-        ([Given(0, 1, 50, 5, "a", A)], A),
-        ([Given(0, 1, 95, 5, "a", A)], A),
-        ([Given(0, 1, 96, 5, "a", A)], None),
-        ([Given(0, 1, 50, 5, "a", "")], None),
-        ([Given(1, 1, 50, 5, "a", A)], None),
-        ([Given(0, 1, 50, 5, "a", A), Given(0, 2, 60, 5, "b", B)], B),
-        ([Given(0, 1, 50, 5, "a", A), Given(0, 2, 105, 5, "b", B)], None),
-        ([Given(0, 1, 50, 5, "a", A), Given(0, 2, 106, 5, "b", B)], A),
+        ([AssignmentChange(0, 1, 50, 5, "a", A)], A),
+        ([AssignmentChange(0, 1, 95, 5, "a", A)], A),
+        ([AssignmentChange(0, 1, 96, 5, "a", A)], None),
+        ([AssignmentChange(0, 1, 50, 5, "a", "")], None),
+        ([AssignmentChange(1, 1, 50, 5, "a", A)], None),
+        ([AssignmentChange(0, 1, 50, 5, "a", A), AssignmentChange(0, 2, 60, 5, "b", B)], B),
+        ([AssignmentChange(0, 1, 50, 5, "a", A), AssignmentChange(0, 2, 105, 5, "b", B)], None),
+        ([AssignmentChange(0, 1, 50, 5, "a", A), AssignmentChange(0, 2, 106, 5, "b", B)], A),
     ],
 )
-def test_an_owner_is_certain_outside_the_uncertainty(given: list[Given], owner: str | None) -> None:
+def test_an_owner_is_certain_outside_the_uncertainty(given: list[AssignmentChange], owner: str | None) -> None:
     found = having(given=tuple(given)).certain_owner(0, 100)
     assert (found and found.incarnation) == owner
 
@@ -305,7 +312,7 @@ def test_an_owner_is_certain_outside_the_uncertainty(given: list[Given], owner: 
 def test_an_owner_is_removed_by_the_first_record_during_its_interval(
     member_id: str, gone: list[tuple[str, str, int]], order: int | None
 ) -> None:
-    rows = tuple(Gone(who, incarnation, n, at_ns, 0) for n, (who, incarnation, at_ns) in enumerate(gone, 1))
+    rows = tuple(MemberRemoval(who, incarnation, n, at_ns, 0) for n, (who, incarnation, at_ns) in enumerate(gone, 1))
     found = having(gone=rows).removed(OWNED._replace(member_id=member_id), 180)
     assert (found and found.order) == order
 
@@ -314,21 +321,21 @@ def test_an_owner_is_removed_by_the_first_record_during_its_interval(
     ("acts", "excuse"),
     [
         ([], ""),
-        ([Act("seek", 0, 100)], "declared act: seek"),
-        ([Act("seek", 0, 101)], ""),
-        ([Act("seek", 1, 50)], ""),
-        ([Act("all", -1, 50)], "declared act: all"),
-        ([Act("seek", 0, 50), Act("all", -1, 60)], "declared act: seek"),
-        ([Act("all", -1, 50), Act("seek", 0, 60)], "declared act: all"),
-        ([Act("first", 0, 50), Act("second", 0, 60)], "declared act: first"),
+        ([DeclaredAction("seek", 0, 100)], "declared act: seek"),
+        ([DeclaredAction("seek", 0, 101)], ""),
+        ([DeclaredAction("seek", 1, 50)], ""),
+        ([DeclaredAction("all", -1, 50)], "declared act: all"),
+        ([DeclaredAction("seek", 0, 50), DeclaredAction("all", -1, 60)], "declared act: seek"),
+        ([DeclaredAction("all", -1, 50), DeclaredAction("seek", 0, 60)], "declared act: all"),
+        ([DeclaredAction("first", 0, 50), DeclaredAction("second", 0, 60)], "declared act: first"),
     ],
 )
-def test_the_first_act_on_a_partition_or_on_all_excuses(acts: list[Act], excuse: str) -> None:
+def test_the_first_act_on_a_partition_or_on_all_excuses(acts: list[DeclaredAction], excuse: str) -> None:
     assert having(acts=tuple(acts)).declared(0, 100) == excuse
 
 
 def test_a_partition_has_possibly_no_leader_from_one_change_to_the_next() -> None:
-    led = (Led(50, 2, 0, -1), Led(60, 2, 1, 3), Led(70, 3, 0, 1), Led(80, 0, 1, -1))
+    led = (LeaderChange(50, 2, 0, -1), LeaderChange(60, 2, 1, 3), LeaderChange(70, 3, 0, 1), LeaderChange(80, 0, 1, -1))
     tables = having(leaders=led)
 
     def leaderless(tp: int, *of: tuple[int, int]) -> list[bool]:
@@ -414,9 +421,9 @@ def test_what_the_scenario_sets(scenario: dict[str, Any], protocol: str, to_end:
 @pytest.mark.parametrize(
     ("told", "protocol"), [((), "eager"), (("eager",), "eager"), (("consumer",), "eager"), (("eager", "consumer"), "")]
 )
-def test_the_protocol_is_the_groups_unless_it_changed(told: tuple[str, ...], protocol: str) -> None:
+def test_the_protocol_is_the_groups_unless_it_changed(reported: tuple[str, ...], protocol: str) -> None:
     scenario = {"scenario": {"group": {"protocol": "eager"}}}
-    assert having(scenario=scenario, protocols=frozenset(told)).protocol == protocol
+    assert having(scenario=scenario, protocols=frozenset(reported)).protocol == protocol
 
 
 def test_whose_writer_was_not_told_to_be_idempotent_is_excused() -> None:
@@ -427,8 +434,8 @@ def test_whose_writer_was_not_told_to_be_idempotent_is_excused() -> None:
 def test_a_group_may_have_changed_when_members_came_or_went_or_a_partition_was_made() -> None:
     tables = having(
         lives={A: Life(A, started_ns=10, ended_ns=50, last_sign_ns=40), B: Life(B, started_ns=20, last_sign_ns=99)},
-        gone=(Gone("a", A, 1, 70, 3),),
-        leaders=(Led(5, 1, 0, 1), Led(30, 1, 0, 2), Led(6, 0, 1, 1)),
+        gone=(MemberRemoval("a", A, 1, 70, 3),),
+        leaders=(LeaderChange(5, 1, 0, 1), LeaderChange(30, 1, 0, 2), LeaderChange(6, 0, 1, 1)),
     )
     assert sorted(tables.regrouped[None]) == [
         *(Window(4, 6), Window(6, 6), Window(10, 10), Window(20, 20), Window(40, 50), Window(67, 73))
@@ -436,7 +443,7 @@ def test_a_group_may_have_changed_when_members_came_or_went_or_a_partition_was_m
 
 
 def test_rounds_begin_when_the_records_say_so_else_with_the_first_assignments() -> None:
-    rounds = (Round(1, 2, 20, 21, (), "", 3), Round(1, 1, 10, 11, (), "", 4))
+    rounds = (Rebalance(1, 2, 20, 21, (), "", 3), Rebalance(1, 1, 10, 11, (), "", 4))
     intervals = (OWNED, OWNED._replace(assigned_begin_ns=7))
     assert having(rounds=rounds, intervals=intervals).begins == [(10, 4), (20, 3)]
     assert having(intervals=intervals).begins == [(7, 0), (100, 0)]
@@ -466,7 +473,7 @@ def test_the_rows_of_some_partitions_are_apart_from_what_all_have() -> None:
         damage=(Damage("log", "", "lost"),),
         heartbeats=(Heartbeat(A, 1, 5, 6, 0),),
     )
-    apart = Apart(tables)
+    apart = TableSubset(tables)
     assert apart.common == having(origin_ns=5)
     rows = apart.rows([1, 0, 1, 7])
     assert rows["intervals"] == (intervals[1], intervals[3], intervals[2])
@@ -476,8 +483,15 @@ def test_the_rows_of_some_partitions_are_apart_from_what_all_have() -> None:
 
 
 def test_an_effect_that_tells_little_has_the_first_place_no_offset_no_lease_and_no_key_and_lasts() -> None:
-    told = {"kind": EventKind.EFFECT, "actor": "a", "topic": "orders", "partition": 0, "offset": None, "begin_ns": 5}
-    full = {**told, "offset": 9, "detail": {"seq": 3, "token": 4, "key": 6, "again": 8, "retried_ns": 7}}
+    reported = {
+        "kind": EventKind.EFFECT,
+        "actor": "a",
+        "topic": "orders",
+        "partition": 0,
+        "offset": None,
+        "begin_ns": 5,
+    }
+    full = {**reported, "offset": 9, "detail": {"seq": 3, "token": 4, "key": 6, "again": 8, "retried_ns": 7}}
     other = {**full, "kind": EventKind.DEAD_LETTER}
-    found = effects([full, other, {**told, "detail": {}}], {("orders", 0): 7}, EventKind.EFFECT)
+    found = effects([full, other, {**reported, "detail": {}}], {("orders", 0): 7}, EventKind.EFFECT)
     assert found == (Effect(0, 7, -1, "a", 0, 5), Effect(3, 7, 9, "a", 4, 5, 6, 8, 7))

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.checkers.tables import load, shapes, wholeness
+from fencepost.checkers.tables import integrity, load, schemas
 from fencepost.checkers.tables.reading import LACKING, Reader, first_line, misfit
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, load_records
-from fencepost.checkers.tables.rows import Act, Damage, Life, Partition, Window
+from fencepost.checkers.tables.rows import Damage, DeclaredAction, Life, Partition, Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS
 from fencepost.history.run_folder import digest, fingerprint
@@ -66,19 +66,22 @@ def test_an_object_is_read_or_is_damage(tmp_path: Path, content: Any, value: dic
     reader = Reader(tmp_path)
     if content is not None:
         write(tmp_path / "history" / "clock.json", json.dumps(content))
-    assert reader.json("clock", "history/clock.json", shapes.Clock) == value
+    assert reader.json("clock", "history/clock.json", schemas.ClockFile) == value
     assert reader.damage == ([Damage("clock", "history/clock.json", damage)] if damage else [])
 
 
 def test_what_the_cluster_did_not_show_is_missing_for_that(tmp_path: Path) -> None:
     write(tmp_path / LACKING, json.dumps({"parts": {"host": "it is attached"}}))
     reader = Reader(tmp_path)
-    assert (reader.json("clock", "history/clock.json", shapes.Clock), reader.lines("host", "h", shapes.Host)) == (
+    assert (
+        reader.json("clock", "history/clock.json", schemas.ClockFile),
+        reader.lines("host", "h", schemas.HostLine),
+    ) == (
         {},
         [],
     )
-    told = [Damage("clock", "history/clock.json", "it is missing")]
-    assert reader.damage == [*told, Damage("host", "h", "it is missing, because it is attached")]
+    reported = [Damage("clock", "history/clock.json", "it is missing")]
+    assert reader.damage == [*reported, Damage("host", "h", "it is missing, because it is attached")]
 
 
 LINE = '{"kind": "stall", "from_ns": 1, "to_ns": 2}'
@@ -105,17 +108,17 @@ def test_lines_are_read_and_those_that_are_none_are_counted(
     reader = Reader(tmp_path)
     if content is not None:
         write(tmp_path / "history" / "host.jsonl", content)
-    assert reader.lines("host", "history/host.jsonl", shapes.Host) == [STALL] * count
+    assert reader.lines("host", "history/host.jsonl", schemas.HostLine) == [STALL] * count
     assert reader.damage == ([Damage("host", "history/host.jsonl", damage)] if damage else [])
 
 
 def test_a_line_of_a_type_that_needs_a_field_and_lacks_it_is_none(tmp_path: Path) -> None:
     reader, name = Reader(tmp_path), "history/coordinator/offsets.jsonl"
-    told = {"type": "current", "at_ns": 1, "partition": 0, "member_id": "m"}
-    lacks = {field: value for field, value in told.items() if field != "member_id"}
-    lines = [told, lacks, {**lacks, "type": "group"}, {**lacks, "type": "member"}]
+    reported = {"type": "current", "at_ns": 1, "partition": 0, "member_id": "m"}
+    lacks = {field: value for field, value in reported.items() if field != "member_id"}
+    lines = [reported, lacks, {**lacks, "type": "group"}, {**lacks, "type": "member"}]
     write(tmp_path / name, "\n".join(map(json.dumps, lines)))
-    assert reader.lines("offsets", name, shapes.Offset, **shapes.OF_MEMBER) == [lines[0], lines[2]]
+    assert reader.lines("offsets", name, schemas.OffsetLine, **schemas.OF_MEMBER) == [lines[0], lines[2]]
     assert reader.damage == [Damage("offsets", name, f"2 {BAD} 2: it is of type current and lacks member_id")]
 
 
@@ -138,9 +141,9 @@ def of_events(what: str) -> list[Damage]:
 
 
 def test_events_are_in_the_order_of_time_then_of_actors_and_numbers(tmp_path: Path) -> None:
-    told = [(7, "b", 1), (7, "a", 2), (7, "a", 1), (3, "c", 9)]
-    reader = events(tmp_path, *(event(*of, detail=None) for of in told))
-    assert [(e["begin_ns"], e["actor"], e["id"]) for e in reader.events()] == sorted(told)
+    reported = [(7, "b", 1), (7, "a", 2), (7, "a", 1), (3, "c", 9)]
+    reader = events(tmp_path, *(event(*of, detail=None) for of in reported))
+    assert [(e["begin_ns"], e["actor"], e["id"]) for e in reader.events()] == sorted(reported)
     assert reader.damage == []
 
 
@@ -357,7 +360,7 @@ def test_what_programs_the_harness_and_the_host_did_is_told_with_its_time(tmp_pa
     events(tmp_path, event(0), *rows, event(10, kind="act", **there))
     tables = load(tmp_path)
     assert tables.seeks == (Seek(3, A, -1, 6), Seek(3, A, 4, 7))
-    assert tables.acts == (Act("removal", -1, 9), Act("act", 3, 10))
+    assert tables.acts == (DeclaredAction("removal", -1, 9), DeclaredAction("act", 3, 10))
     assert tables.stalls == (Window(1, 2),)
     assert tables.origin_ns == 6  # of the first event with a time
     write(tmp_path / "history" / "clock.json", json.dumps({"pairs": [[2, 8], [3, 9]], **HERE}))
@@ -381,14 +384,14 @@ def sealed(run: Path, *, said: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def keep(run: Path, seal: dict[str, Any]) -> None:
-    write(run / wholeness.SEAL, json.dumps({"format_version": FORMAT_VERSION, **seal}))
+    write(run / integrity.SEAL, json.dumps({"format_version": FORMAT_VERSION, **seal}))
 
 
 def damage(run: Path, known: tuple[Life, ...] = (), **more: Any) -> list[tuple[str, str, str]]:
     reader = Reader(run)
     reader.note("clock", "before", "it was noted before")
     options = {"events": [], "broken_off": "", "pairs": [(1, 1)], **more}
-    wholeness.check(reader, known={life.incarnation: life for life in known}, **options)
+    integrity.check(reader, known={life.incarnation: life for life in known}, **options)
     found = [(d.part, d.file, d.what) for d in reader.damage]
     found.remove(("clock", "before", "it was noted before"))
     return found
@@ -406,7 +409,7 @@ def test_that_the_run_was_broken_off_is_told_first_with_what_the_runner_said(tmp
     events += [{"kind": "fault", "detail": {"name": "heal", "reason": "no phase"}}, {"kind": "phase", "detail": {}}]
     reader = Reader(tmp_path)
     reader.note("clock", "before", "it was noted before")
-    wholeness.check(reader, events, {}, "heal", [(1, 1)])
+    integrity.check(reader, events, {}, "heal", [(1, 1)])
     assert reader.damage == [
         Damage("run", "", "the run ended in phase heal, and what should have followed is not in its history"),
         Damage("phase", "", "no broker"),
@@ -470,7 +473,7 @@ def test_what_the_seal_found_damaged_is_damage_of_the_part_that_the_file_became(
     ]
 
 
-SEAL = wholeness.SEAL
+SEAL = integrity.SEAL
 
 
 def unsealed(what: str) -> list[tuple[str, str, str]]:
@@ -517,7 +520,7 @@ def test_what_cannot_be_read_any_more_is_not_as_it_was(tmp_path: Path, monkeypat
         raise OSError(run / name)
 
     seal = sealed(tmp_path)
-    monkeypatch.setattr(wholeness, "fingerprint", unreadable)
+    monkeypatch.setattr(integrity, "fingerprint", unreadable)
     changed = "it is not as it was when the history was sealed"
     assert [(file, what) for _, file, what in damage(tmp_path)] == [
         (name, changed) for name in sorted(seal["fingerprints"])

@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.checkers.tables import requests
 from fencepost.checkers.tables.requests import LATE_NS, Heartbeat, Join, Request
-from fencepost.checkers.tables.rows import Accepted, Window
+from fencepost.checkers.tables.rows import OffsetCommit, Window
 
 WHO = {"id-a": "a", "id-b": "b"}
 NUMBERS = {("orders", 0): 0, ("orders", 1): 1}
@@ -53,10 +53,10 @@ def test_a_heartbeat_may_lack_a_field(missing: str) -> None:
 
 
 def test_heartbeats_are_in_the_order_in_which_they_were_received() -> None:
-    told = [("id-b", 2, 8), ("id-a", 1, 9), ("id-b", 1, 9), ("id-a", 2, 8), ("id-a", 2, 7)]
+    reported = [("id-b", 2, 8), ("id-a", 1, 9), ("id-b", 1, 9), ("id-a", 2, 8), ("id-a", 2, 7)]
     lines = [
         {"api": "HEARTBEAT", "member_id": member_id, "generation": generation, "start_ns": begin_ns}
-        for member_id, begin_ns, generation in told
+        for member_id, begin_ns, generation in reported
     ]
     found = [(h.begin_ns, h.incarnation, h.generation) for h in requests.heartbeats(lines, WHO)]
     assert found == [(1, "a", 9), (1, "b", 9), (2, "a", 8), (2, "a", 7), (2, "b", 8)]
@@ -112,12 +112,12 @@ def test_a_request_may_lack_a_field(ask: Any, missing: str) -> None:
 
 
 def test_requests_are_in_the_order_in_which_they_were_received_then_of_partitions_and_offsets() -> None:
-    told = [(2, 0, 1, "a"), (1, 1, 3, "b"), (1, 1, 2, "z"), (1, 0, 9, "z"), (1, 0, 9, "b")]
+    reported = [(2, 0, 1, "a"), (1, 1, 3, "b"), (1, 1, 2, "z"), (1, 0, 9, "z"), (1, 0, 9, "b")]
     lines = [
         {"api": "OFFSET_COMMIT", "member_id": who, "start_ns": begin_ns, "offsets": [["orders", tp, offset, None]]}
-        for begin_ns, tp, offset, who in told
+        for begin_ns, tp, offset, who in reported
     ]
-    found = requests.commits(lines, {who: who for *_, who in told}, NUMBERS)
+    found = requests.commits(lines, {who: who for *_, who in reported}, NUMBERS)
     assert [(r.begin_ns, r.tp, r.offset, r.incarnation) for r in found] == [
         *((1, 0, 9, "z"), (1, 0, 9, "b"), (1, 1, 2, "z"), (1, 1, 3, "b"), (2, 0, 1, "a"))
     ]
@@ -141,7 +141,7 @@ def test_a_fetch_is_of_the_member_that_it_names_else_of_its_client(said: dict[st
     assert not requests.fetches([{**line, "error": "NO"}, {**line, "api": "OFFSET_COMMIT"}], WHO, NUMBERS)
 
 
-COMMIT = Accepted(0, 4, 9, 2 * LATE_NS, 3)  # an order other than its place
+COMMIT = OffsetCommit(0, 4, 9, 2 * LATE_NS, 3)  # an order other than its place
 AT_NS = COMMIT.at_ns
 
 
@@ -198,6 +198,6 @@ def test_a_known_member_joined_by_the_latest_moment_at_which_its_request_may_hav
 
 
 def test_the_static_id_of_an_incarnation_is_what_it_told_brokers() -> None:
-    told = [("id-a", "one"), ("id-b", None), ("id-x", "two"), (None, "three")]
-    lines = [{"member_id": member_id, "instance_id": name} for member_id, name in told]
+    reported = [("id-a", "one"), ("id-b", None), ("id-x", "two"), (None, "three")]
+    lines = [{"member_id": member_id, "instance_id": name} for member_id, name in reported]
     assert requests.static_ids(lines, WHO) == {"a": "one"}

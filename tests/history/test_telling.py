@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers.sentences import example
-from fencepost.checkers.sentences.telling import WITNESSES_MAX, Telling
+from fencepost.checkers.explanations import example
+from fencepost.checkers.explanations.anomaly_context import WITNESSES_MAX, AnomalyContext
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import Request
-from fencepost.checkers.tables.rows import Accepted, Commit, Given, Gone, Life, Step
+from fencepost.checkers.tables.rows import AssignmentChange, Commit, Life, MemberRemoval, OffsetCommit, Step
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.model import Anomaly
 from history.builder import ns
@@ -33,7 +33,7 @@ def tables(**rows: Any) -> Tables:
 
 
 def witnesses(anomaly: Anomaly, **rows: Any) -> Sequence[str]:
-    return Telling(tables(**rows), anomaly).witnesses()
+    return AnomalyContext(tables(**rows), anomaly).witnesses()
 
 
 def sentence(anomaly: Anomaly, **rows: Any) -> str:
@@ -73,9 +73,9 @@ TIMES = {"from_ns": FROM_NS, "to_ns": TO_NS}
     ],
 )
 def test_an_example_has_the_fields_that_are_known(anomaly: Anomaly, fields: Mapping[str, Any]) -> None:
-    told = dict(example(tables(), anomaly))
-    assert told.pop("sentence").endswith(".")
-    assert told == {"members": [A], "count": 1, "witnesses": [], **fields}
+    reported = dict(example(tables(), anomaly))
+    assert reported.pop("sentence").endswith(".")
+    assert reported == {"members": [A], "count": 1, "witnesses": [], **fields}
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_an_example_has_the_fields_that_are_known(anomaly: Anomaly, fields: Mapp
 def test_the_generation_is_that_of_the_last_interval_then_of_the_one_to_blame(
     intervals: Sequence[Any], generation: int | None
 ) -> None:
-    told = example(tables(intervals=tuple(intervals)), of("stale-effect", A, B))
-    assert told.get("generation") == generation
+    reported = example(tables(intervals=tuple(intervals)), of("stale-effect", A, B))
+    assert reported.get("generation") == generation
 
 
 def test_without_an_end_all_that_came_later_is_meant() -> None:
     endless = of("rewind", A, to_ns=0)
-    rows = {"intervals": (had(A, ns(9), generation=5),), "given": (Given(0, 3, ns(8), 0, "a", A),)}
-    told = Telling(tables(**rows), endless)
-    assert told.generation == 5
-    assert len(told.witnesses()) == 2
+    rows = {"intervals": (had(A, ns(9), generation=5),), "given": (AssignmentChange(0, 3, ns(8), 0, "a", A),)}
+    reported = AnomalyContext(tables(**rows), endless)
+    assert reported.generation == 5
+    assert len(reported.witnesses()) == 2
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_without_an_end_all_that_came_later_is_meant() -> None:
     ],
 )
 def test_a_span_is_one_moment_where_its_ends_read_the_same(to_ns: int, span: str, length: str) -> None:
-    told = Telling(tables(), of("rewind", A, to_ns=to_ns))
-    assert (told.span, told.length) == (span, length)
+    reported = AnomalyContext(tables(), of("rewind", A, to_ns=to_ns))
+    assert (reported.span, reported.length) == (span, length)
 
 
 def test_who_is_not_known_is_told_as_such() -> None:
@@ -131,8 +131,8 @@ def test_who_is_not_known_is_told_as_such() -> None:
 
 
 def test_of_a_send_without_a_time_none_is_told() -> None:
-    told = sentence(of("duplicate-write", "producer-0", from_ns=0, to_ns=0))
-    assert told == "Offset 4 of orders-0, by producer-0, was in the log already, below."
+    reported = sentence(of("duplicate-write", "producer-0", from_ns=0, to_ns=0))
+    assert reported == "Offset 4 of orders-0, by producer-0, was in the log already, below."
 
 
 def test_a_partition_that_the_tables_do_not_know_is_none_of_theirs() -> None:
@@ -159,34 +159,34 @@ def commit(offset: int, begin_ns: int, outcome: str = "ok", error: str = "", nam
         ),
         ({"intervals": (had(C, ns(1)),)}, []),
         (
-            {"given": (Given(0, 7, ns(2), 0, "a", A),)},
+            {"given": (AssignmentChange(0, 7, ns(2), 0, "a", A),)},
             ["2.000 s: the coordinator assigned orders-0 to member-0.1 (record 7)"],
         ),
         (
-            {"given": (Given(0, 7, TO_NS, 0, "a", A),)},
+            {"given": (AssignmentChange(0, 7, TO_NS, 0, "a", A),)},
             ["4.000 s: the coordinator assigned orders-0 to member-0.1 (record 7)"],
         ),
-        ({"given": (Given(0, 7, TO_NS + 1, 0, "a", A),)}, []),
-        ({"given": (Given(0, 7, ns(2), 0, "c", C), Given(1, 8, ns(2), 0, "a", A))}, []),
+        ({"given": (AssignmentChange(0, 7, TO_NS + 1, 0, "a", A),)}, []),
+        ({"given": (AssignmentChange(0, 7, ns(2), 0, "c", C), AssignmentChange(1, 8, ns(2), 0, "a", A))}, []),
         (
-            {"gone": (Gone("b", B, 7, ns(2), 0),)},
+            {"gone": (MemberRemoval("b", B, 7, ns(2), 0),)},
             ["2.000 s: member-1.1 left the coordinator's records (record 7)"],
         ),
         (
-            {"gone": (Gone("b", B, 7, TO_NS, 0),)},
+            {"gone": (MemberRemoval("b", B, 7, TO_NS, 0),)},
             ["4.000 s: member-1.1 left the coordinator's records (record 7)"],
         ),
-        ({"gone": (Gone("b", B, 7, TO_NS + 1, 0), Gone("c", C, 8, ns(2), 0))}, []),
+        ({"gone": (MemberRemoval("b", B, 7, TO_NS + 1, 0), MemberRemoval("c", C, 8, ns(2), 0))}, []),
         ({"lives": {B: Life(B, ended_ns=ns(3.2), how="killed")}}, ["3.200 s: member-1.1 was killed at 3.200 s"]),
         ({"lives": {A: Life(A, ended_ns=ns(3.2), how="crashed")}}, ["3.200 s: member-0.1 crashed at 3.200 s"]),
         ({"lives": {A: Life(A, ended_ns=ns(3.2), how="closed"), C: Life(C, ended_ns=ns(3), how="killed")}}, []),
-        ({"accepted": (Accepted(0, 5, 1, ns(2)),)}, []),
+        ({"accepted": (OffsetCommit(0, 5, 1, ns(2)),)}, []),
         ({"seeks": (Seek(0, A, 2, ns(2)),)}, []),
         ({"commits": (commit(9, ns(2)),)}, []),
     ],
 )
-def test_what_witnesses_an_anomaly_of_two_members(rows: Mapping[str, Any], told: Sequence[str]) -> None:
-    assert witnesses(of("stale-effect", A, B), **rows) == told
+def test_what_witnesses_an_anomaly_of_two_members(rows: Mapping[str, Any], reported: Sequence[str]) -> None:
+    assert witnesses(of("stale-effect", A, B), **rows) == reported
 
 
 @pytest.mark.parametrize(
@@ -205,22 +205,22 @@ def test_what_witnesses_an_anomaly_of_two_members(rows: Mapping[str, Any], told:
         (Step(3, "kill", begun_ns=FROM_NS - 1, healed_ns=ns(9)), ""),
     ],
 )
-def test_a_step_is_a_witness_while_it_was_in_effect(step: Step, told: str) -> None:
-    assert witnesses(of("rewind", A), steps=(step,)) == [told] * bool(told)
+def test_a_step_is_a_witness_while_it_was_in_effect(step: Step, reported: str) -> None:
+    assert witnesses(of("rewind", A), steps=(step,)) == [reported] * bool(reported)
 
 
 @pytest.mark.parametrize(
     ("kind", "cause", "told"),
     [("rewind", "seek", ["3.000 s", "4.000 s"]), ("rewind", "", []), ("poll-skip", "seek", ["3.000 s", "4.000 s"])],
 )
-def test_seeks_until_then_are_witnesses_of_what_a_seek_did(kind: str, cause: str, told: Sequence[str]) -> None:
+def test_seeks_until_then_are_witnesses_of_what_a_seek_did(kind: str, cause: str, reported: Sequence[str]) -> None:
     seeks = (Seek(0, A, 2, FROM_NS), Seek(0, A, 2, TO_NS), Seek(0, A, 2, TO_NS + 1), Seek(0, B, 2, ns(3)))
     found = witnesses(of(kind, A, B, cause=cause), seeks=seeks)
-    assert found == [f"{at}: the program of member-0.1 moved its position to 2" for at in told]
+    assert found == [f"{at}: the program of member-0.1 moved its position to 2" for at in reported]
 
 
 def test_the_last_two_accepted_commits_are_witnesses_of_a_commit() -> None:
-    accepted = tuple(Accepted(0, n, n, ns(at)) for n, at in ((1, 1), (2, 2.5), (3, 4), (4, 4.1)))
+    accepted = tuple(OffsetCommit(0, n, n, ns(at)) for n, at in ((1, 1), (2, 2.5), (3, 4), (4, 4.1)))
     rows = {"accepted": accepted, "asked_commits": (Request(0, 3, B, ns(4), ns(4), 0),)}
     assert witnesses(of("foreign-commit", A), **rows) == [
         "2.500 s: the coordinator recorded 2 as committed (record 2)",
@@ -232,13 +232,13 @@ def test_of_many_witnesses_the_last_are_told_in_the_order_of_time() -> None:
     """Whatever else would be an order of them: names of members, numbers of records, offsets."""
     at_s = [at / 10 for at in range(1, 21)]
     intervals = (had(B if at <= 1 else A, ns(at), (ns(at) + 2, ns(3)), number=20 - n) for n, at in enumerate(at_s))
-    given = (Given(0, 20 - n, ns(at) - 1, 0, "a", A) for n, at in enumerate(at_s))
-    told = witnesses(of("rewind", A, B), intervals=tuple(intervals), given=tuple(given))
-    assert [line.partition(":")[0] for line in told] == [f"{at:.3f} s" for at in at_s[-6:] for _ in range(2)]
+    given = (AssignmentChange(0, 20 - n, ns(at) - 1, 0, "a", A) for n, at in enumerate(at_s))
+    reported = witnesses(of("rewind", A, B), intervals=tuple(intervals), given=tuple(given))
+    assert [line.partition(":")[0] for line in reported] == [f"{at:.3f} s" for at in at_s[-6:] for _ in range(2)]
     seeks = tuple(Seek(0, A, 20 - n, ns(at)) for n, at in enumerate(at_s))
-    told = witnesses(of("rewind", A, cause="seek"), seeks=seeks)
-    assert [line.partition(":")[0] for line in told] == [f"{at:.3f} s" for at in at_s[-WITNESSES_MAX:]]
-    assert len(told) == WITNESSES_MAX
+    reported = witnesses(of("rewind", A, cause="seek"), seeks=seeks)
+    assert [line.partition(":")[0] for line in reported] == [f"{at:.3f} s" for at in at_s[-WITNESSES_MAX:]]
+    assert len(reported) == WITNESSES_MAX
 
 
 # A record that was passed unseen: by the first commit of its member past it that was not refused.
@@ -262,15 +262,17 @@ def test_of_many_witnesses_the_last_are_told_in_the_order_of_time() -> None:
         ),
     ],
 )
-def test_a_record_that_was_passed_unseen_names_the_commit(commits: Sequence[Commit], passed: str, told: str) -> None:
+def test_a_record_that_was_passed_unseen_names_the_commit(
+    commits: Sequence[Commit], passed: str, reported: str
+) -> None:
     unseen = of("unseen", A, B, cause="skipped")
     rows = {"commits": tuple(commits)}
     assert sentence(unseen, **rows) == (
         f"Offset 4 of orders-0 was committed{passed} without ever being delivered to any member; no "
         "member processed it."
     )
-    assert witnesses(unseen, **rows) == [told] * bool(told)
-    assert example(tables(**rows), unseen).get("generation") == (2 if told else None)
+    assert witnesses(unseen, **rows) == [reported] * bool(reported)
+    assert example(tables(**rows), unseen).get("generation") == (2 if reported else None)
 
 
 def test_of_records_that_several_commits_went_past_the_first_ones_have_the_first() -> None:
@@ -291,8 +293,8 @@ def test_the_death_of_who_had_an_unseen_record_is_told(cause: str, died: str) ->
 
 def test_the_death_of_a_former_owner_is_told() -> None:
     lives = {A: Life(A, ended_ns=ns(3.2), how="crashed")}
-    told = sentence(of("redelivery", A, B, excuse="former owner died"), lives=lives)
-    assert told.partition(": ")[2] == "member-0.1 crashed at 3.200 s."
+    reported = sentence(of("redelivery", A, B, excuse="former owner died"), lives=lives)
+    assert reported.partition(": ")[2] == "member-0.1 crashed at 3.200 s."
 
 
 @pytest.mark.parametrize(
@@ -307,8 +309,8 @@ def test_the_death_of_a_former_owner_is_told() -> None:
         (Life(A), "", "ended by itself at {0}"),
     ],
 )
-def test_how_a_member_ended(life: Life, cause: str, told: str) -> None:
-    way, _, gave_up = told.partition("; ")
+def test_how_a_member_ended(life: Life, cause: str, reported: str) -> None:
+    way, _, gave_up = reported.partition("; ")
     expected = f"{A} {way.format('4.000 s')}; its last sign of life was at 3.000 s{f'; {gave_up}' if gave_up else ''}."
     assert sentence(of("dead-member", A, cause=cause), lives={A: life}) == expected
 
@@ -341,8 +343,8 @@ def test_what_a_member_owned_that_did_not_poll(intervals: Sequence[Any], owned: 
 
 
 def test_a_slow_handler_and_how_often() -> None:
-    told = sentence(of("stuck-member", A, cause="slow handler", count=1234), intervals=(OWNED,))
-    assert told == (
+    reported = sentence(of("stuck-member", A, cause="slow handler", count=1234), intervals=(OWNED,))
+    assert reported == (
         "member-0.1, which owned orders-1 and sent heartbeats, did not poll 1,234 times (from 3.000 s to 4.000 s); its "
         "handler was processing offset 4 of orders-0."
     )

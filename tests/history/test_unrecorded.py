@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.detector import find_here
 from fencepost.evidence.seal import seal
-from fencepost.history import State
+from fencepost.history import RecordState
 from fencepost.model import Severity, Validity
 from fencepost_member.events import EventLog
 from history.builder import HistoryBuilder, ns
@@ -49,7 +49,7 @@ def test_where_effects_tell_what_is_processed_nothing_of_that_is_certain_without
     h = HistoryBuilder(tmp_path, promises=[{"type": "delivery"}, {"type": "effects"}], workload=BY_EFFECT)
     good_life(h)
     h.harness.note("unrecorded", detail={"text": "no such table", "parts": ["effects", "delivered"]})
-    h.members[0].rows[2].state = State.BEGUN
+    h.members[0].rows[2].state = RecordState.BEGUN
     verdict = judge(h.seal(), find_here)
     validities = {check.check: check.validity for check in verdict.checks}
     assert {validities[name] for name in ("history", "delivery", "effects")} == {Validity.UNKNOWN}
@@ -106,7 +106,7 @@ def test_effects_that_cannot_be_read_keep_only_what_needs_them_from_being_judged
     for seq in (1, 2):
         h.members[0].effect(3, 2, seq=seq)
     h.members[0].effect(2, 1, seq=1, key=h.content[0, 2][0], kind="dead-letter")
-    h.members[0].rows[2].state = State.PARKED
+    h.members[0].rows[2].state = RecordState.PARKED
     assert member is None
     verdict = judge(h.seal(), find_here)
     found = {(check.check, f.kind): (f.severity, f.reason) for check in verdict.checks for f in check.findings}

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fencepost.history import State
+from fencepost.history import RecordState
 from fencepost.model import TopicPartition
 from history.builder import ORIGIN_NS, HistoryBuilder, MemberTeller, Row, ns
 
 DIGITS = 9  # behind the point of a second are in a history
-NAMES = {"HistoryBuilder": HistoryBuilder, "State": State, "TopicPartition": TopicPartition, "ns": ns}
+NAMES = {"HistoryBuilder": HistoryBuilder, "State": RecordState, "TopicPartition": TopicPartition, "ns": ns}
 NOT_THERE = (NameError, IndexError, KeyError)  # a line about what another one told, which was left out
 SECONDS = re.compile(r"(?<![-\w.])\d+\.\d+")
 

@@ -17,7 +17,7 @@ from history import odd_histories, random_histories, test_commit_kinds, test_kin
 from history.builder import HistoryBuilder
 from history.test_kernel_equals_oracle import STRICT, agreed
 
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 
 STORIES = [*test_kinds.CASES, *test_commit_kinds.CASES]
 TELLERS = {"wild": random_histories.wild, "odd": odd_histories.tell}

@@ -10,7 +10,7 @@ from history.test_kernel_equals_oracle import AS_IF_LARGE, NARROW, STRICT
 
 from fencepost.checkers import kernel, oracle
 from fencepost.checkers.judge import judge
-from fencepost.checkers.spark import finder
+from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
 
 
@@ -27,11 +27,11 @@ def strictly(run: Path) -> object:
 def by_kernel(run: Path) -> object:
     """The same with numpy: as it is, and as if every task were large."""
     tables = load(run)
-    found = finder.find_here(run, tables, STRICT)
+    found = detector.find_here(run, tables, STRICT)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in AS_IF_LARGE.items():
             patch.setattr(f"{kernel.__name__}.{name}", value)
-        return found, finder.find_here(run, tables, STRICT, NARROW)
+        return found, detector.find_here(run, tables, STRICT, NARROW)
 
 
 Look = Callable[[Path], object]

@@ -97,11 +97,14 @@ class Trials:
             pid, status = os.wait()
             mutant, reader, folder = running.pop(pid)
             with os.fdopen(reader) as pipe:
-                told = pipe.read()
+                reported = pipe.read()
             shutil.rmtree(folder, ignore_errors=True)
-            if os.WIFEXITED(status) and not told:
+            if os.WIFEXITED(status) and not reported:
                 raise RuntimeError(f"the trial of {mutant.name} itself failed")
-            yield mutant, *(json.loads(told) if told else ("noticed", []))  # nothing: it turned for ever, or crashed
+            yield (
+                mutant,
+                *(json.loads(reported) if reported else ("noticed", [])),
+            )  # nothing: it turned for ever, or crashed
 
     def _be(self, mutant: Mutant, folder: Path, writer: int) -> None:
         """In a child, to its end: the mutant."""

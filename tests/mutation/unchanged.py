@@ -69,13 +69,13 @@ def _performed(items: Sequence[pytest.Item], base: Path) -> Iterator[Probe]:
             seen.add(folder)
             for run in looks.runs(folder):
                 for look in looks.looks_of(item):
-                    told, reached, cost_s = _watched(partial(looks.told, look, run))
+                    reported, reached, cost_s = _watched(partial(looks.told, look, run))
                     both = {function: reached[function] for function in reached.keys() & by_test.keys()}
-                    yield Probe(look.__name__, both, cost_s, item.nodeid, run, told)
+                    yield Probe(look.__name__, both, cost_s, item.nodeid, run, reported)
 
 
 def _watched(perform: Callable[[], object]) -> tuple[object, Mapping[str, int], float]:
     begun = time.process_time()
     with lines.reached() as reached:
-        told = perform()
-    return told, reached, time.process_time() - begun
+        reported = perform()
+    return reported, reached, time.process_time() - begun

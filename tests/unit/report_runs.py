@@ -145,7 +145,7 @@ def verdict(name: str, checks: tuple[Check, ...], **more: Any) -> Verdict:
 
 def lost(topic: str = "orders", sentence: str = "") -> Finding:
     """Records that nobody processed."""
-    told = sentence or (
+    reported = sentence or (
         "offset 4711 of orders-7 was committed past (4712, by member-2.1, generation 3, 24.020 s) while member-2.1 had "
         "begun but not finished it; member-2.1 was fenced at 24.100 s; no member processed it."
     )
@@ -160,7 +160,7 @@ def lost(topic: str = "orders", sentence: str = "") -> Finding:
         "from_ns": at(20.1),
         "to_ns": at(24.02),
         "cause": "committed-unprocessed",
-        "sentence": told,
+        "sentence": reported,
         "witnesses": [
             "history/delivered/member-2.1.parquet: delivered 20.100 s, begun 20.101 s, never done",
             {"file": "history/coordinator/offsets.jsonl", "order": 412, "offset": 4712, "member": "member-2.1"},
@@ -222,7 +222,9 @@ def checks(validity: str, finding: Finding | None = None) -> tuple[Check, ...]:
     return delivery, ownership, progress
 
 
-def write_run(path: Path, told: Verdict | None, history: History | None, records: int = 132_614, **names: Any) -> Path:
+def write_run(
+    path: Path, reported: Verdict | None, history: History | None, records: int = 132_614, **names: Any
+) -> Path:
     """A run folder with everything that a run leaves, but for its logs."""
     name, partitions = names.get("name", "coordinator moves while a member is a zombie"), names.get("partitions", 12)
     for part in ("history/delivered", "history/produced", "history/coordinator"):
@@ -249,8 +251,8 @@ def write_run(path: Path, told: Verdict | None, history: History | None, records
         for n, (s, f, t) in enumerate(_PLAN)
     ]
     _json(path / "plan.json", {"format_version": 1, "seed": 20261121, "steps": steps})
-    if told is not None:
-        _json(path / "verdict.json", {"format_version": 1, **told.to_json()})
+    if reported is not None:
+        _json(path / "verdict.json", {"format_version": 1, **reported.to_json()})
     known = [{"tp": n, "topic": topic["name"], "partition": n, "begin": 0, "end": 9} for n in range(partitions)]
     _json(path / "history/partitions.json", {"format_version": 1, "partitions": known})
     _json(path / "history/clock.json", {"format_version": 1, "pairs": [[ORIGIN_NS, 1], [at(51), 2]]})

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
 from fencepost.checkers.kernel.columns import Columns, Files, Near, Piece
-from fencepost.checkers.kernel.ranges import COUNTERS, Group, Task
+from fencepost.checkers.kernel.partitioning import COUNTERS, RowGroup, Task
 from fencepost.checkers.oracle import FINISHED, History
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.effects import LETTER_NS, Effect
@@ -23,22 +23,22 @@ from fencepost.checkers.tables.records import Delivered, Logged, Produced, Recor
 from fencepost.checkers.tables.requests import LATE_NS, Heartbeat, Request
 from fencepost.checkers.tables.rows import (
     FOREVER,
-    Accepted,
-    Act,
+    AssignmentChange,
     Commit,
-    Given,
-    Gone,
+    CoordinatorChange,
+    DeclaredAction,
     Interval,
-    Led,
+    LeaderChange,
     Life,
+    MemberRemoval,
+    OffsetCommit,
     Partition,
-    Round,
-    Seat,
+    Rebalance,
     Step,
     Window,
 )
 from fencepost.checkers.tables.seeks import Seek
-from fencepost.history import Sent, State
+from fencepost.history import RecordState, SendOutcome
 from fencepost.model import TopicPartition
 
 TPS = (3, 4)
@@ -51,8 +51,8 @@ OUTCOMES, ERRORS = ("ok", "ok", "fail", "info"), ("", "UNKNOWN_MEMBER_ID", "ILLE
 
 def history(seed: int) -> History:
     """The same seed tells the same one."""
-    told = _Teller(random.Random(seed), random.Random(f"kept/{seed}"), random.Random(f"programs/{seed}")).history()
-    return replace(told, tables=_answered(random.Random(f"answers/{seed}"), told))
+    reported = _Teller(random.Random(seed), random.Random(f"kept/{seed}"), random.Random(f"programs/{seed}")).history()
+    return replace(reported, tables=_answered(random.Random(f"answers/{seed}"), reported))
 
 
 class _Teller:
@@ -95,11 +95,13 @@ class _Teller:
         if record.writer >= 0 and self.maybe(0.9):
             if self.maybe(0.1):
                 content[self.chance.randrange(2, 5)] += 1
-            outcome = self.chance.choice([Sent.OK] * 6 + [Sent.INFO, Sent.ABORTED])
-            content[1] = record.offset if outcome == Sent.OK else -1
+            outcome = self.chance.choice([SendOutcome.OK] * 6 + [SendOutcome.INFO, SendOutcome.ABORTED])
+            content[1] = record.offset if outcome == SendOutcome.OK else -1
             yield Produced(*content, sent_ns, self.at(sent_ns, sent_ns + 6), outcome)
             if self.maybe(0.1):
-                yield Produced(record.tp, -1, *content[2:], sent_ns - self.chance.randrange(-2, 3), -1, Sent.ABORTED)
+                yield Produced(
+                    record.tp, -1, *content[2:], sent_ns - self.chance.randrange(-2, 3), -1, SendOutcome.ABORTED
+                )
 
     def intervals(self, name: str, tp: int) -> Iterator[Interval]:
         at_ns = self.at(1, 20)
@@ -131,12 +133,14 @@ class _Teller:
                 at_ns += self.chance.choice([0, 0, 1, 4, 4, 8, -1])
 
     def work(self, at_ns: int) -> tuple[int, int, int]:
-        state = self.chance.choice([State.DELIVERED, State.BEGUN, State.FAILED, State.PARKED] + [State.DONE] * 6)
-        if state == State.DELIVERED:
+        state = self.chance.choice(
+            [RecordState.DELIVERED, RecordState.BEGUN, RecordState.FAILED, RecordState.PARKED] + [RecordState.DONE] * 6
+        )
+        if state == RecordState.DELIVERED:
             return 0, 0, state
         begin_ns = at_ns + self.chance.choice([0, 0, 1, 5])
         done_ns = begin_ns + self.chance.choice([0, 1, 2, 10])
-        return begin_ns, 0 if state == State.BEGUN else done_ns, state
+        return begin_ns, 0 if state == RecordState.BEGUN else done_ns, state
 
     def tables(self, intervals: Sequence[Interval], rows: Sequence[Delivered]) -> Tables:
         accepted = tuple(a._replace(offset=-1) if self.keeping.random() < 0.2 else a for a in self.accepted())
@@ -154,8 +158,10 @@ class _Teller:
             commits=tuple(commits),
             accepted=accepted,
             given=tuple(self.given()),
-            gone=tuple(Gone(f"id-{n}", n, k, self.at(), self.at(0, 3)) for k, n in enumerate(NAMES) if self.maybe(0.2)),
-            rounds=tuple(Round(0, n, at, at + 2, NAMES[n % 2 :]) for n, at in enumerate(self.ascending(2), 1)),
+            gone=tuple(
+                MemberRemoval(f"id-{n}", n, k, self.at(), self.at(0, 3)) for k, n in enumerate(NAMES) if self.maybe(0.2)
+            ),
+            rounds=tuple(Rebalance(0, n, at, at + 2, NAMES[n % 2 :]) for n, at in enumerate(self.ascending(2), 1)),
             steps=tuple(self.step(n) for n in self.some(2)),
             seeks=tuple(
                 Seek(self.tp(), self.name(), self.chance.randrange(END), at, self.maybe(0.5))
@@ -171,7 +177,7 @@ class _Teller:
             },
             compacted=self.compacted,
             offsets_kept_ns=self.keeping.choice([0, 3, FOREVER]),
-            leaders=tuple(Led(at, self.at(0, 2), self.tp(), self.at(-1, 1)) for at in self.ascending(2)),
+            leaders=tuple(LeaderChange(at, self.at(0, 2), self.tp(), self.at(-1, 1)) for at in self.ascending(2)),
             unguarded=frozenset([0] if self.maybe(0.2) else []),
             fetched=tuple(
                 Request(self.tp(), -1, self.name(), at + LATE_NS, at + self.chance.choice([0, 2]), 1)
@@ -232,26 +238,26 @@ class _Teller:
         offset = self.chance.randrange(END + 1)
         return Commit(tp, offset, name, "", generation, begin_ns, end_ns, outcome, error, mode)
 
-    def accepted(self) -> Iterator[Accepted]:
+    def accepted(self) -> Iterator[OffsetCommit]:
         high = dict.fromkeys(TPS, 0)
         for order, at_ns in enumerate(self.ascending(8)):
             tp = self.tp()
             high[tp] = min(END, max(0, high[tp] + self.chance.choice([-2, 1, 2, 4])))
             offset = -1 if self.maybe(0.05) else high[tp]
             answered_ns = self.chance.choice([0, at_ns, at_ns + 2])
-            yield Accepted(tp, offset, order, at_ns, self.chance.choice([0, 0, 1, 3]), answered_ns)
+            yield OffsetCommit(tp, offset, order, at_ns, self.chance.choice([0, 0, 1, 3]), answered_ns)
 
-    def behind(self, rows: Sequence[Delivered]) -> Iterator[Accepted]:
+    def behind(self, rows: Sequence[Delivered]) -> Iterator[OffsetCommit]:
         """As of a group that commits the last record that it finished."""
         for tp in TPS:
             done = [row.offset for row in rows if row.tp == tp and row.state in FINISHED]
             if done:
-                yield Accepted(tp, max(done), 100 + tp, self.at(50), self.chance.choice([0, 2]))
+                yield OffsetCommit(tp, max(done), 100 + tp, self.at(50), self.chance.choice([0, 2]))
 
-    def given(self) -> Iterator[Given]:
+    def given(self) -> Iterator[AssignmentChange]:
         for order, at_ns in enumerate(self.ascending(5)):
             name = self.chance.choice(["", *NAMES])
-            yield Given(self.tp(), order, at_ns, self.chance.choice([0, 1, 3]), name and f"id-{name}", name)
+            yield AssignmentChange(self.tp(), order, at_ns, self.chance.choice([0, 1, 3]), name and f"id-{name}", name)
 
     def step(self, number: int) -> Step:
         times = sorted(self.at() for _ in range(4))
@@ -260,9 +266,9 @@ class _Teller:
         undone_ns, healed_ns = times[2:] if heals and self.maybe(0.8) else (0, 0)
         return Step(number, "pause", "", members, (), "", True, heals, *times[:2], undone_ns, healed_ns)
 
-    def act(self) -> Act:
+    def act(self) -> DeclaredAction:
         end_ns = self.chance.choice([FOREVER, self.at()])
-        return Act(
+        return DeclaredAction(
             self.chance.choice(["reset", "made anew"]),
             self.chance.choice([-1, *TPS]),
             self.at(),
@@ -284,7 +290,7 @@ class Held(Files):
 
     def __init__(self, records: Records, rows: int) -> None:
         super().__init__(Path())
-        self.groups: list[Group] = []
+        self.groups: list[RowGroup] = []
         self._held: dict[tuple[str, str, int], Columns] = {}
         for name in NAMES:
             self._hold(
@@ -304,7 +310,9 @@ class Held(Files):
                 counters = [columns[name] for name in COUNTERS if folder == "delivered"]
                 bounds = tuple((int(column.min()), int(column.max())) for column in counters)
                 low, high = (int(columns["offset"].min()), int(columns["offset"].max()))
-                self.groups.append(Group(folder, file, number, tp, low, high, len(mine[begin : begin + rows]), bounds))
+                self.groups.append(
+                    RowGroup(folder, file, number, tp, low, high, len(mine[begin : begin + rows]), bounds)
+                )
                 self._held[folder, file, number] = columns
                 number += 1
 
@@ -328,9 +336,9 @@ class Held(Files):
         return bool(((task.low <= offsets) & (offsets < task.high)).all())
 
 
-def _answered(chance: random.Random, told: History) -> Tables:
+def _answered(chance: random.Random, reported: History) -> Tables:
     """The tables with answers of coordinators, by which members begin; some are older than what had been committed."""
-    rows, tables = told.records.delivered, told.tables
+    rows, tables = reported.records.delivered, reported.tables
     accepted, fetched = [*tables.accepted], [*tables.fetched]
     for n, row in enumerate(rows):
         if row.interval == rows[n - 1].interval:
@@ -338,7 +346,7 @@ def _answered(chance: random.Random, told: History) -> Tables:
         at_ns = row.delivered_ns - chance.choice([0, 0, 1])
         if chance.random() < 0.15:
             before = ((2 * n - 99, row.offset), (2 * n - 98, row.offset + 2))
-            accepted[:0] = [Accepted(row.tp, offset, order, at_ns - 3, 0, at_ns - 3) for order, offset in before]
+            accepted[:0] = [OffsetCommit(row.tp, offset, order, at_ns - 3, 0, at_ns - 3) for order, offset in before]
         if chance.random() < 0.3:
             times = at_ns + LATE_NS, at_ns + chance.choice([0, 2]), 1
             who = row.tp, chance.choice([row.offset, row.offset, -1]), row.incarnation
@@ -348,6 +356,9 @@ def _answered(chance: random.Random, told: History) -> Tables:
         tables,
         accepted=tuple(sorted(accepted, key=lambda a: a.order)),
         fetched=tuple(sorted(fetched, key=lambda f: f.begin_ns)),
-        seats=tuple(Seat(at_ns, chance.randrange(3), chance.randrange(-1, 2), at_ns + 9) for at_ns in sorted(moments)),
+        seats=tuple(
+            CoordinatorChange(at_ns, chance.randrange(3), chance.randrange(-1, 2), at_ns + 9)
+            for at_ns in sorted(moments)
+        ),
         loads=tuple(Window(at_ns, at_ns + chance.choice([0, 5])) for at_ns in moments),
     )

@@ -14,7 +14,7 @@ from fencepost.cli import commands
 from fencepost.clusters.backends import Backend
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
-from fencepost.runner import Observer, Progress, preflight
+from fencepost.runner import Observer, RunProgress, preflight
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, plan_to_json
 
@@ -44,7 +44,7 @@ class Stage:
     """Stands in for the runner, the judge and Spark; remembers what it was asked."""
 
     verdicts: list[Validity | BaseException] = field(default_factory=list)
-    progress: Iterable[Progress] = ()
+    progress: Iterable[RunProgress] = ()
     plans: list[Plan] = field(default_factory=list)
     scenarios: list[Scenario] = field(default_factory=list)
     only: Collection[str] = ()
@@ -69,9 +69,9 @@ class Stage:
 
     def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
         self.only = only
-        told = verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
-        RunFolder.open(run).write_verdict(told)
-        return told
+        reported = verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
+        RunFolder.open(run).write_verdict(reported)
+        return reported
 
     def start(self, master: str = "local[*]", remote: str | None = None) -> Stage:
         self.sparks.append((master, remote))

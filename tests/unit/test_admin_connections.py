@@ -27,13 +27,13 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connections]:
 
 def test_a_broker_that_refuses_connections_is_named_with_the_reason(brokers: Connections) -> None:
     with pytest.raises(WaitTimeout, match=r"any broker .* state now: broker 2: KafkaConnectionError: 111 ECONNREFUSED"):
-        brokers.ask(requests.everything)
+        brokers.request(requests.everything)
 
 
 def test_an_answer_that_puts_off_is_told_and_any_other_is_not(brokers: Connections) -> None:
     not_leader, unknown_member = SimpleNamespace(error_code=6), SimpleNamespace(error_code=25)
-    assert not brokers.puts_off(2, unknown_member)
-    assert brokers.told == {}
-    assert brokers.puts_off(2, not_leader)
+    assert not brokers.is_retriable(2, unknown_member)
+    assert brokers.refusals == {}
+    assert brokers.is_retriable(2, not_leader)
     with pytest.raises(WaitTimeout, match=r"the leaders.* state now: broker 2: NotLeaderForPartitionError"):
         brokers.wait(lambda: None, "the leaders")

@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from fencepost_member import backpressure
-from fencepost_member.account import Account
-from fencepost_member.backpressure import Backpressure, Paused
+from fencepost_member.backpressure import Backpressure, PausedPartitions
 from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog, read
+from fencepost_member.member_events import MemberReporter
 
 A, B = ("orders", 0), ("orders", 1)
 WORK = [(0, A, 1)]
@@ -30,9 +30,9 @@ class Client:
         self.asked.append(("resume", tp))
 
     def told(self) -> set[tuple[str, tuple[str, int]]]:
-        told, self.asked = set(self.asked), []
-        assert len(told) <= 2
-        return told
+        reported, self.asked = set(self.asked), []
+        assert len(reported) <= 2
+        return reported
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return moment
 
 
-class Owner(Account):
+class Owner(MemberReporter):
     """The account of who owns both."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "events.jsonl"
         config = MemberConfig("member-0.1", 0, 0, str(folder), "g", {"orders": {"0": 0, "1": 1}}, "127.0.0.1:1")
         super().__init__(config, EventLog(self._file, "member-0.1"), lambda: cast("Any", None), lambda: ("a", 1))
-        with self.taking([A, B]):
+        with self.assigned_callback([A, B]):
             pass
 
     def told(self) -> list[tuple[int, bool]]:
@@ -65,7 +65,7 @@ def owner(tmp_path: Path) -> Owner:
 
 
 def pressed(kind: str, client: Client, owner: Owner) -> Backpressure:
-    return Backpressure(kind, 50, Paused(client, owner), owner.ownership)
+    return Backpressure(kind, 50, PausedPartitions(client, owner), owner.ownership)
 
 
 def test_it_pauses_what_it_owns_after_records_and_resumes_when_the_time_is_up(now: list[float], owner: Owner) -> None:
@@ -93,13 +93,13 @@ def test_what_it_gives_up_is_resumed_first_and_never_again(now: list[float], own
     pressure = pressed("pause", client, owner)
     pressure.after(WORK)
     client.told()
-    pressure.giving_up([B])
+    pressure.revoking([B])
     assert client.told() == {("resume", B)}
-    owner.ownership.give_up([B])
+    owner.ownership.revoke([B])
     now[0] += 1
     pressure.after([])
     assert client.told() == {("resume", A)}
-    pressure.giving_up([A])
+    pressure.revoking([A])
     assert client.told() == set()
 
 
@@ -121,6 +121,6 @@ def test_what_is_paused_is_told_until_it_is_resumed_or_given_up(owner: Owner) ->
     owner.resumed([A])
     assert sorted(owner.told()) == [(0, True), (1, True)]
     owner.paused([A])
-    with owner.giving_up("revoked", [A]):
+    with owner.revoked_callback("revoked", [A]):
         assert owner.told()[-1] == (0, False)
     assert owner.told()[-1] == (0, True)

@@ -24,22 +24,22 @@ from fencepost.console.progress_display import members
 from fencepost.errors import MemberError, PlanError, ScenarioError
 from fencepost.faults import ChangeSubscription, DuplicateInstance, Kill, Pause, RemoveMember, ScaleOut, Stall
 from fencepost.group import running_group as groups
-from fencepost.group.coordinator_view import Outside as View
+from fencepost.group.coordinator_view import CoordinatorView as View
 from fencepost.group.coordinator_view import connected
-from fencepost.group.incarnation import Home, Incarnation
-from fencepost.group.member_handle import MemberProcess
+from fencepost.group.incarnation import Incarnation, RunPaths
+from fencepost.group.member_handle import MemberHandle
 from fencepost.group.programs import interpreter
 from fencepost.history import EventKind
-from fencepost.interfaces.described import Described, GroupMember
+from fencepost.interfaces.group_description import GroupDescription, GroupMember
+from fencepost.interfaces.group_snapshot import GroupSnapshot, MemberStatus
 from fencepost.interfaces.process import Environment, Interpreter
-from fencepost.interfaces.signs import MemberSigns, Signs
 from fencepost.model import TopicPartition
 from fencepost.model.clients import BLACK_BOX, LINES, Client
-from fencepost.processes.owner import Owner
-from fencepost.reports import headline, html, text
-from fencepost.runner.phases import Progress
+from fencepost.processes.owner import ProcessOwner
+from fencepost.reports import html, text, verdict_summary
+from fencepost.runner.phases import RunProgress
+from fencepost.schedule.entries import until
 from fencepost.schedule.protocol_states import commit_in_flight, fenced, joining, lasting
-from fencepost.schedule.single import until
 from fencepost.targets import idle, member, one_member, owner_of
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import EventLog, read
@@ -139,8 +139,8 @@ def test_faults_of_processes_and_states_of_the_coordinator_are_not_refused() -> 
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Incarnation]]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    with Owner.open(tmp_path) as owner:
-        home = Home(
+    with ProcessOwner.open(tmp_path) as owner:
+        home = RunPaths(
             owner, EventLog(tmp_path / "history/events/harness.jsonl", "harness"), tmp_path / "history", tmp_path
         )
 
@@ -213,12 +213,12 @@ def test_a_connection_of_a_child_is_none_of_its_parents() -> None:
 def test_a_parent_whose_child_consumes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    with Owner.open(tmp_path) as owner:
-        home = Home(owner, EventLog(tmp_path / "events.jsonl", "harness"), tmp_path / "history", tmp_path)
+    with ProcessOwner.open(tmp_path) as owner:
+        home = RunPaths(owner, EventLog(tmp_path / "events.jsonl", "harness"), tmp_path / "history", tmp_path)
         runs_on = Interpreter(command=(sys.executable, "program.py", "cleanly", ""), silent=True)
-        one = MemberProcess(home, 0, 0, CONFIG, runs_on)
-        groups.Group(home, [one], []).must_consume()  # of others it is known by what they tell
-        silent = groups.Group(home, [one], [], outside=View(Admin(), "g"))  # type: ignore[arg-type]
+        one = MemberHandle(home, 0, 0, CONFIG, runs_on)
+        groups.RunningGroup(home, [one], []).must_consume()  # of others it is known by what they tell
+        silent = groups.RunningGroup(home, [one], [], outside=View(Admin(), "g"))  # type: ignore[arg-type]
         silent.must_consume()  # nobody was started yet
         one.start()
         with pytest.raises(MemberError, match=r"member-0.1: process \d+ has no connection to any broker, so a child"):
@@ -229,10 +229,12 @@ def test_a_parent_whose_child_consumes_is_refused(tmp_path: Path, monkeypatch: p
 class Admin:
     """What a coordinator would say."""
 
-    def describe(self, group: str) -> Described:
+    def describe(self, group: str) -> GroupDescription:
         tps = [TopicPartition("orders", n) for n in range(3)]
         has = {"a": frozenset(tps[:2]), "b": frozenset(tps[2:]), "c": frozenset()}
-        return Described("classic", "range", {m: GroupMember("classic", None, owned) for m, owned in has.items()})
+        return GroupDescription(
+            "classic", "range", {m: GroupMember("classic", None, owned) for m, owned in has.items()}
+        )
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         return {TopicPartition("orders", 0): 40, TopicPartition("orders", 1): 2}
@@ -242,27 +244,29 @@ def test_the_group_is_known_by_its_coordinator() -> None:
     view = View(Admin(), "g")  # type: ignore[arg-type]
     assert (view.shares, view.committed) == ([], 0)
     assert "none of the partitions" in str(view)
-    view.ask()
+    view.refresh()
     assert (view.shares, view.committed) == ([1, 2], 42)
     assert str(view) == "for the coordinator members own 1, 2 of the partitions, and 42 records are committed"
 
 
 def test_nobody_can_tell_of_states_of_members() -> None:
-    one = MemberSigns(0, "member-0.1", True)
-    states = {silent: lasting(Signs((one,), None, silent)) for silent in (True, False)}
+    one = MemberStatus(0, "member-0.1", True)
+    states = {silent: lasting(GroupSnapshot((one,), None, silent)) for silent in (True, False)}
     assert states[True]["commit_in_flight"] is None
     assert states[False]["commit_in_flight"] is False
 
 
 def test_who_watches_is_not_told_of_what_nobody_knows() -> None:
-    told = Progress("chaos", 1.0, members=(("member-0", True, -1), ("member-1", False, -1), ("member-2", True, 3)))
-    assert members(told) == "member-0 runs, member-1 is down, member-2 owns 3"
+    reported = RunProgress(
+        "chaos", 1.0, members=(("member-0", True, -1), ("member-1", False, -1), ("member-2", True, 3))
+    )
+    assert members(reported) == "member-0 runs, member-1 is down, member-2 owns 3"
 
 
 def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
     why = "a black box does not report when it polls"
-    told = replace(runs.verdict("silent", runs.checks("valid")), unjudged={"stuck-member": why, "unseen": why})
-    run = runs.write_run(tmp_path / "run", told, runs.group_history())
+    reported = replace(runs.verdict("silent", runs.checks("valid")), unjudged={"stuck-member": why, "unseen": why})
+    run = runs.write_run(tmp_path / "run", reported, runs.group_history())
     with (tmp_path / "terminal").open("w") as file:
         Console(width=2000, file=file).print(text.summary(run))
     assert f"not judged, because {why}: stuck-member, unseen" in (tmp_path / "terminal").read_text()
@@ -270,5 +274,5 @@ def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
     judged = page.partition('<section id="judged">')[2].partition("</section>")[0]
     assert "Unknown; never counted as kept" in judged
     assert f"<dt>{why}</dt><dd>stuck-member, unseen</dd>" in judged
-    assert headline.unjudged(told) == [(why, ["stuck-member", "unseen"])]
+    assert verdict_summary.unjudged(reported) == [(why, ["stuck-member", "unseen"])]
     assert "2 kinds of findings could not be judged" in page

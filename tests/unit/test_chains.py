@@ -11,14 +11,14 @@ from typing import cast
 import pytest
 
 from fencepost.errors import ClusterError
-from fencepost.interfaces.network import Loss
+from fencepost.interfaces.network import PacketLoss
 from fencepost.model.endpoint import Endpoint
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
 from fencepost.processes import reaper
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 
-LOSS = Loss("a trial", TRIAL, "upstream", share=0.2)
+LOSS = PacketLoss("a trial", TRIAL, "upstream", share=0.2)
 LEADING = Redirect(TRIAL_GROUP, Endpoint(*TRIAL), Endpoint(*TRIAL))
 
 
@@ -52,11 +52,11 @@ def iptables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iptables:
 
 
 @pytest.fixture
-def owner(tmp_path: Path) -> Owner:
-    return cast("Owner", SimpleNamespace(token="0123456789abcdef", directory=tmp_path))
+def owner(tmp_path: Path) -> ProcessOwner:
+    return cast("ProcessOwner", SimpleNamespace(token="0123456789abcdef", directory=tmp_path))
 
 
-def test_two_filters_of_one_owner_share_a_chain_that_is_hooked_once(iptables: Iptables, owner: Owner) -> None:
+def test_two_filters_of_one_owner_share_a_chain_that_is_hooked_once(iptables: Iptables, owner: ProcessOwner) -> None:
     first, second = PacketFilter(owner), PacketFilter(owner)
     for rules in (first, second, first):
         rules.lose([LOSS])
@@ -66,7 +66,7 @@ def test_two_filters_of_one_owner_share_a_chain_that_is_hooked_once(iptables: Ip
     assert len(iptables.told("-j DROP")) == 3
 
 
-def test_each_filter_counts_and_takes_away_its_own_rules(iptables: Iptables, owner: Owner) -> None:
+def test_each_filter_counts_and_takes_away_its_own_rules(iptables: Iptables, owner: ProcessOwner) -> None:
     first, second = PacketFilter(owner), PacketFilter(owner)
     one, other = first.lose([LOSS, LOSS]), second.lose([LOSS])
     assert (first.lost(), second.lost()) == (dict.fromkeys(one, 7), dict.fromkeys(other, 7))
@@ -76,7 +76,9 @@ def test_each_filter_counts_and_takes_away_its_own_rules(iptables: Iptables, own
     assert len(iptables.told("-D")) == len(iptables.told("-D", f"--comment {other[0]} ")) == 1
 
 
-def test_what_leads_connections_has_a_chain_of_its_own_in_its_table_once(iptables: Iptables, owner: Owner) -> None:
+def test_what_leads_connections_has_a_chain_of_its_own_in_its_table_once(
+    iptables: Iptables, owner: ProcessOwner
+) -> None:
     PacketFilter(owner).lose([LOSS])
     redirect(owner, [LEADING])
     redirect(owner, [LEADING])
@@ -84,7 +86,7 @@ def test_what_leads_connections_has_a_chain_of_its_own_in_its_table_once(iptable
     assert {mark for mark in reaper.CHAINS if (owner.directory / mark).exists()} == {"packets", "redirects"}
 
 
-def test_what_was_refused_is_made_by_who_asks_next(iptables: Iptables, owner: Owner) -> None:
+def test_what_was_refused_is_made_by_who_asks_next(iptables: Iptables, owner: ProcessOwner) -> None:
     iptables.answers(False)
     with pytest.raises(ClusterError, match="iptables refused"):
         PacketFilter(owner).lose([LOSS])

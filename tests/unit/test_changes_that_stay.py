@@ -11,20 +11,20 @@ import pytest
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeProtocol, ScaleIn, _bounced
 from fencepost.group import member_handle
-from fencepost.group.member_handle import MemberProcess
+from fencepost.group.member_handle import MemberHandle
 from fencepost.interfaces import Fault, Target
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.fault_tolerance import ends_for_good, given_up
-from fencepost.schedule.single import At, at
+from fencepost.schedule.entries import ScheduledFault, at
+from fencepost.schedule.fault_tolerance import ends_for_good, lost_guarantees
 from fencepost.targets import member
-from fencepost.witnesses.witness import Sight
+from fencepost.witnesses.base import Observation
 from fencepost.workloads import PollLoop
 
 TO = ("roundrobin", "range")
 
 
-def asked(*schedule: At, protocol: str = "eager") -> Scenario:
+def asked(*schedule: ScheduledFault, protocol: str = "eager") -> Scenario:
     return Scenario("upgrade", [Topic("orders")], Group(members=3, protocol=protocol), PollLoop(), schedule)
 
 
@@ -75,9 +75,9 @@ def test_later_steps_find_the_group_by_the_protocol_that_it_has_by_then() -> Non
 
 def test_who_is_changed_for_good_comes_back() -> None:
     scenario = asked(*(at(20.0 * n, ChangeProtocol(stays=True), member(n)) for n in range(3)))
-    assert not given_up(scenario.plan(1).steps, scenario.inventory())
+    assert not lost_guarantees(scenario.plan(1).steps, scenario.inventory())
     at_once = asked(*(at(1, ChangeProtocol(stays=True), member(n)) for n in range(3)))
-    assert given_up(at_once.plan(1).steps, at_once.inventory())
+    assert lost_guarantees(at_once.plan(1).steps, at_once.inventory())
     assert ends_for_good(ScaleIn())
     assert not ends_for_good(ChangeProtocol(stays=True))
 
@@ -92,14 +92,14 @@ def test_a_member_adopts_what_its_later_lives_begin_with(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(member_handle, "Incarnation", Life)
     home: Any = None
-    one = MemberProcess(home, 0, 0, {"protocol": "eager", "assignors": ""})
+    one = MemberHandle(home, 0, 0, {"protocol": "eager", "assignors": ""})
     one.launch(protocol="consumer")
     one.launch()
     one.adopt(protocol="consumer")
     one.launch(assignors="range")
     one.launch()
-    told = [(config["protocol"], config["assignors"]) for config in begun]
-    assert told == [("consumer", ""), ("eager", ""), ("consumer", ""), ("consumer", "range"), ("consumer", "")]
+    reported = [(config["protocol"], config["assignors"]) for config in begun]
+    assert reported == [("consumer", ""), ("eager", ""), ("consumer", ""), ("consumer", "range"), ("consumer", "")]
 
 
 class Bounceable:
@@ -128,9 +128,9 @@ class Bounceable:
 
 @pytest.mark.parametrize("stays", [False, True])
 def test_only_what_does_not_stay_ends_the_member_again(monkeypatch: pytest.MonkeyPatch, stays: bool) -> None:
-    monkeypatch.setattr(_bounced.Life, "of", lambda one: one)
-    monkeypatch.setattr(_bounced, "ended", lambda lives, codes: Sight("", "ended"))
-    monkeypatch.setattr(_bounced.Bounced, "taken_in", lambda one, terms: Sight("", f"by {terms}"))
+    monkeypatch.setattr(_bounced.ProcessIdentity, "of", lambda one: one)
+    monkeypatch.setattr(_bounced, "ended", lambda lives, codes: Observation("", "ended"))
+    monkeypatch.setattr(_bounced.Bounced, "in_group", lambda one, terms: Observation("", f"by {terms}"))
     one = Bounceable()
     world: Any = SimpleNamespace(members=[one])
     injection = ChangeAssignor(TO, stays=stays).inject(world, Target(members=(0,)))

@@ -18,9 +18,9 @@ from fencepost.console import progress_display
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import Validity, serialization
-from fencepost.model.clients import Extra
+from fencepost.model.clients import AdapterFeature
 from fencepost.model.topic import Topic
-from fencepost.runner import Progress
+from fencepost.runner import RunProgress
 from fencepost.runner.injector import Stage
 from fencepost.scenario import loader
 from fencepost.scenario.overrides import override
@@ -134,12 +134,12 @@ def test_a_list_says_what_there_is_and_its_options(shell: Shell) -> None:
     faults = shell("list", "faults")[1]
     assert "black_hole" in faults
     assert "Attributes:" not in faults
-    for told, why in {"Seen: ": "what brokers and members see of it", "Witness: ": "what proves it"}.items():
-        assert faults.count(told) == len(serialization.known("fault")), f"every fault says {why}"
+    for reported, why in {"Seen: ": "what brokers and members see of it", "Witness: ": "what proves it"}.items():
+        assert faults.count(reported) == len(serialization.registry("fault")), f"every fault says {why}"
     assert "index" in shell("list", "targets")[1]
     assert "librdkafka" in shell("list", "clients")[1]
     assert "pause partitions and resume them" in shell("list", "clients")[1]
-    assert listing.BESIDES.keys() == set(Extra)
+    assert listing.BESIDES.keys() == set(AdapterFeature)
     assert "``" not in shell("list", "checks")[1]
 
 
@@ -237,10 +237,10 @@ def test_what_a_run_does_to_a_cluster_of_others_is_said_under_the_names_of_that_
 ) -> None:
     acted = stage.set_up(monkeypatch, V.VALID, V.VALID)
     _, out, _ = shell("run", "commit-each-batch", "--cluster", "attach:127.0.0.1:9092", "--repeat", "2")
-    told = " ".join(out.split())
+    reported = " ".join(out.split())
     first, second = (backend.prefix for backend in acted.backends)
     assert first != second
-    assert all(f"create the topics {prefix}orders" in told for prefix in (first, second))
+    assert all(f"create the topics {prefix}orders" in reported for prefix in (first, second))
 
 
 def test_a_machine_that_cannot_run_says_so_before_it_starts(
@@ -322,8 +322,8 @@ def test_no_setting_changes_nothing() -> None:
 
 # --- what a run shows ---
 
-EARLY = Progress("warm-up", 3.0, members=(("member-0.1", True, 0),), faults=((0, "pause", "", "pending", ""),))
-LATE = Progress(
+EARLY = RunProgress("warm-up", 3.0, members=(("member-0.1", True, 0),), faults=((0, "pause", "", "pending", ""),))
+LATE = RunProgress(
     "chaos",
     9.5,
     produced=20_000,

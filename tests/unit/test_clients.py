@@ -9,13 +9,13 @@ import pytest
 import fencepost_member.adapters as adapters
 from fencepost.errors import ScenarioError
 from fencepost.model import clients
-from fencepost.model.clients import KNOWN, Client, Extra, MemberSpec, parse
+from fencepost.model.clients import KNOWN, AdapterFeature, Client, MemberSpec, parse
 from fencepost.model.topic import Topic
-from fencepost.repeat.smaller import Case, fewer_members
+from fencepost.repeat.shrink.passes import Case, fewer_members
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.plan import Plan
 from fencepost.workloads import PollLoop
-from fencepost_member.planted import NAMES, NEEDS
+from fencepost_member.planted_bugs import NAMES, NEEDS
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,17 @@ def test_what_a_client_can_do_depends_on_its_release(requirement, protocols, sta
 
 
 def test_extras_are_the_protocols_of_adapters():
-    assert {name for name in Extra if not hasattr(adapters, name)} == {Extra.REPORTS, Extra.TRESPASSES}
-    assert parse("aiokafka").lacks([Extra.SEEKS, Extra.STORES]) == [Extra.STORES]
-    assert parse("confluent-kafka").lacks(Extra) == []
-    assert parse("kafka-python").lacks(Extra) == [Extra.DELAYS, Extra.OUTPUTS, Extra.STORES]
+    assert {name for name in AdapterFeature if not hasattr(adapters, name)} == {
+        AdapterFeature.REPORTS,
+        AdapterFeature.TRESPASSES,
+    }
+    assert parse("aiokafka").lacks([AdapterFeature.SEEKS, AdapterFeature.STORES]) == [AdapterFeature.STORES]
+    assert parse("confluent-kafka").lacks(AdapterFeature) == []
+    assert parse("kafka-python").lacks(AdapterFeature) == [
+        AdapterFeature.DELAYS,
+        AdapterFeature.OUTPUTS,
+        AdapterFeature.STORES,
+    ]
 
 
 def mixed(**more):
@@ -118,8 +125,8 @@ def test_members_of_one_group_may_be_static_or_not():
     assert Group(2, static=True).statics == (True, True)
     assert group.first(3).statics == (False, False, True, False)  # and the spare one
     assert Group.from_json(group.to_json()) == group
-    told = Group.from_json({"members": [{"count": 2, "static": True}, {"count": 1}]})
-    assert told == Group(members=[MemberSpec(2, static=True), MemberSpec(1)])
+    reported = Group.from_json({"members": [{"count": 2, "static": True}, {"count": 1}]})
+    assert reported == Group(members=[MemberSpec(2, static=True), MemberSpec(1)])
 
 
 def test_a_client_without_static_members_may_be_beside_static_ones():
@@ -155,7 +162,7 @@ def test_a_planted_bug_is_refused_in_a_client_that_cannot_have_it_and_only_there
 
 def test_what_planted_bugs_need_are_extras_of_bugs():
     assert NEEDS.keys() <= set(NAMES)
-    assert {extra for needs in NEEDS.values() for extra in needs} <= set(Extra)
+    assert {extra for needs in NEEDS.values() for extra in needs} <= set(AdapterFeature)
 
 
 def test_a_smaller_group_keeps_its_first_clients():

@@ -10,7 +10,7 @@ from fencepost.errors import PlanError
 from fencepost.faults import DeleteRecords
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.workloads import DeadLetters, OwnProgram, PollLoop
 
 COMPACTED = {"cleanup.policy": "compact"}

@@ -6,8 +6,8 @@ import calendar
 
 import pytest
 
+from fencepost.evidence.clock_conversion import MS, WallClockConverter
 from fencepost.evidence.coordinator_log import CoordinatorLog
-from fencepost.evidence.times import MS, Timeline
 
 DAY_MS = calendar.timegm((2026, 11, 22, 0, 0, 0)) * 1000
 GROUP = "[GroupCoordinator id=2 topic=__consumer_offsets partition=2]"
@@ -56,38 +56,38 @@ def in_words_of_kafka_3(lines):
 
 @pytest.fixture
 def log():
-    return CoordinatorLog("g.7", 2, lambda: Timeline.of([(0, DAY_MS * MS)]))
+    return CoordinatorLog("g.7", 2, lambda: WallClockConverter.of([(0, DAY_MS * MS)]))
 
 
 def test_a_classic_group_joins_then_syncs_then_is_stable(log):
-    log.take(2, [line(1.5, PREPARING)])
+    log.feed(2, [line(1.5, PREPARING)])
     assert (log.signs.joining_ns, log.signs.syncing_ns, log.signs.broker) == (at_ns(1.5), 0, 2)
-    log.take(2, [line(1.6, PREPARING)])
+    log.feed(2, [line(1.6, PREPARING)])
     assert log.signs.joining_ns == at_ns(1.5)  # the same wait goes on
-    log.take(2, [line(2, STABILIZED)])
+    log.feed(2, [line(2, STABILIZED)])
     assert (log.signs.joining_ns, log.signs.syncing_ns, log.signs.rebalanced_ns) == (0, at_ns(2), at_ns(2))
-    log.take(2, [line(3, ASSIGNED)])
+    log.feed(2, [line(3, ASSIGNED)])
     assert (log.signs.joining_ns, log.signs.syncing_ns, log.signs.rebalanced_ns) == (0, 0, at_ns(2))
 
 
 def test_kafka_3_says_the_same_in_other_words(log):
-    other = CoordinatorLog("g.7", 2, lambda: Timeline.of([(0, DAY_MS * MS)]))
+    other = CoordinatorLog("g.7", 2, lambda: WallClockConverter.of([(0, DAY_MS * MS)]))
     moments = [line(1, PREPARING), line(2, STABILIZED), line(3, ASSIGNED), line(4, LOADING, BROKER)]
     moments += [line(5, LOADED, BROKER), line(6, PREPARING), line(7, LOADING, BROKER), line(8, UNLOADING, BROKER)]
-    for moment, told in zip(moments, in_words_of_kafka_3(moments), strict=True):
-        assert told != moment
-        log.take(2, [told])
-        other.take(2, [moment])
+    for moment, reported in zip(moments, in_words_of_kafka_3(moments), strict=True):
+        assert reported != moment
+        log.feed(2, [reported])
+        other.feed(2, [moment])
         assert log.signs == other.signs
 
 
 def test_nobody_is_waited_for_in_an_empty_group(log):
-    log.take(2, [line(1, PREPARING), line(2, "Group g.7 with generation 10 is now empty.")])
+    log.feed(2, [line(1, PREPARING), line(2, "Group g.7 with generation 10 is now empty.")])
     assert log.signs.joining_ns == 0
 
 
 def test_a_group_of_the_consumer_protocol_goes_on_to_a_new_epoch(log):
-    log.take(2, [line(4, "[GroupId g.7] Bumped group epoch to 3 with metadata hash -8770448273237114941.")])
+    log.feed(2, [line(4, "[GroupId g.7] Bumped group epoch to 3 with metadata hash -8770448273237114941.")])
     assert (log.signs.rebalanced_ns, log.signs.joining_ns) == (at_ns(4), 0)
 
 
@@ -99,30 +99,30 @@ def test_a_group_of_the_consumer_protocol_goes_on_to_a_new_epoch(log):
     ],
 )
 def test_who_was_put_out_of_the_group_is_known(log, words):
-    log.take(2, [line(5, words)])
+    log.feed(2, [line(5, words)])
     assert log.signs.removed == {MEMBER: at_ns(5)}
 
 
 def test_a_broker_loads_until_it_has_loaded_or_gives_up(log):
     for end in (LOADED, UNLOADING, "Failed to load metadata from __consumer_offsets-2 with epoch 1 due to x."):
-        log.take(3, [line(1, LOADING, BROKER)])
+        log.feed(3, [line(1, LOADING, BROKER)])
         assert log.signs.loading == {3: at_ns(1)}
-        log.take(3, [line(2, end, BROKER)])
+        log.feed(3, [line(2, end, BROKER)])
         assert log.signs.loading == {}
         assert log.signs.loaded == {3: at_ns(1)}
-    log.take(1, [line(3, UNLOADING, BROKER)])  # who has not loaded
-    log.take(3, [line(4, LOADING, BROKER), line(5, LOADED, BROKER)])
+    log.feed(1, [line(3, UNLOADING, BROKER)])  # who has not loaded
+    log.feed(3, [line(4, LOADING, BROKER), line(5, LOADED, BROKER)])
     assert (log.signs.loading, log.signs.loaded) == ({}, {3: at_ns(4)})
 
 
 def test_what_one_coordinator_waited_for_is_over_when_another_broker_is_to_be_it(log):
-    log.take(2, [line(1, PREPARING)])
-    log.take(3, [line(2, LOADING, BROKER)])
+    log.feed(2, [line(1, PREPARING)])
+    log.feed(3, [line(2, LOADING, BROKER)])
     assert log.signs.joining_ns == 0
-    log.take(2, [line(3, PREPARING), line(4, UNLOADING, BROKER)])
+    log.feed(2, [line(3, PREPARING), line(4, UNLOADING, BROKER)])
     assert log.signs.joining_ns == 0
-    log.take(3, [line(5, PREPARING)])
-    log.take(2, [line(6, UNLOADING, BROKER)])  # which is late with it
+    log.feed(3, [line(5, PREPARING)])
+    log.feed(2, [line(6, UNLOADING, BROKER)])  # which is late with it
     assert log.signs.joining_ns == at_ns(5)
 
 
@@ -140,5 +140,5 @@ def test_what_one_coordinator_waited_for_is_over_when_another_broker_is_to_be_it
 )
 def test_what_speaks_of_others_is_passed_over(log, other):
     before = log.signs
-    log.take(2, [other])
+    log.feed(2, [other])
     assert log.signs == before

@@ -46,8 +46,8 @@ def asks_to_join(rebalance_timeout_ms: int) -> list[Any]:
 
 
 def hears(error: str) -> Any:
-    told = {"text": "Failed to fetch committed offsets for 0 partition(s) in group"}
-    return event("error", ZOMBIE, 40_000, error=error, detail=told)
+    reported = {"text": "Failed to fetch committed offsets for 0 partition(s) in group"}
+    return event("error", ZOMBIE, 40_000, error=error, detail=reported)
 
 
 def paused(at: float) -> Any:

@@ -75,17 +75,17 @@ def test_the_path_goes_before_pyenv_of_which_the_latest_is_taken(tmp_path):
 
 def test_an_environment_is_made_once_and_needs_no_network_afterwards(tmp_path, monkeypatch):
     wheel(tmp_path / "wheels")
-    told = []
-    made = environments.interpreter(Environment(RELEASE), told.append)
+    reported = []
+    made = environments.interpreter(Environment(RELEASE), reported.append)
     python = ".".join(map(str, sys.version_info[:3]))
-    assert told == [f"creating an environment with confluent-kafka==9.8.7 on Python {python} (once)"]
+    assert reported == [f"creating an environment with confluent-kafka==9.8.7 on Python {python} (once)"]
     tell = "import confluent_kafka, sys; print(confluent_kafka.__file__, sys.prefix)"
     file, prefix = subprocess.run([made.python, "-c", tell], capture_output=True, text=True, check=True).stdout.split()
     assert Path(file).is_relative_to(prefix)
     assert Path(prefix).parent == tmp_path / "cache"
     (tmp_path / "wheels").rename(tmp_path / "gone")
-    assert environments.interpreter(Environment(RELEASE), told.append) == made
-    assert len(told) == 1
+    assert environments.interpreter(Environment(RELEASE), reported.append) == made
+    assert len(reported) == 1
     assert environments.made() == [Path(prefix).name.removeprefix("member-")]
 
 

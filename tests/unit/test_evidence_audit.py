@@ -33,10 +33,10 @@ def test_records_are_decoded_in_bulk_as_the_member_decodes_them_one_by_one() -> 
 def test_who_wrote_a_record_with_a_value_of_the_users_is_in_its_header() -> None:
     values, keys = [b"{}", payload.pack(1, 2, 3), None, b"{}"], [b"9", b"3", None, b"9"]
     headers = [[("trace", b"1"), (payload.HEADER, payload.pack(4, 5, 9))], None, [("trace", b"1")], None]
-    told = decode(values, keys.__getitem__, headers.__getitem__)
-    assert told["key"].tolist() == [9, 3, -1, payload.key_hash(b"9")]
-    assert told["writer"].tolist() == [4, 1, -1, -1]
-    assert told["seq"].tolist() == [5, 2, -1, -1]
+    reported = decode(values, keys.__getitem__, headers.__getitem__)
+    assert reported["key"].tolist() == [9, 3, -1, payload.key_hash(b"9")]
+    assert reported["writer"].tolist() == [4, 1, -1, -1]
+    assert reported["seq"].tolist() == [5, 2, -1, -1]
 
 
 def test_no_records_are_no_rows() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fencepost.evidence import metadata, offsets, records
-from fencepost.evidence.records import Record
-from fencepost.evidence.times import Timeline
+from fencepost.evidence import dump_parser, metadata_log, offsets_topic
+from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.dump_parser import Record
 
 SAMPLES = Path(__file__).parent / "samples"
 TOPICS = {"bp7du22FTZu5LUP00bFhMw": "orders"}
-TIMELINE = Timeline.of([(1_000_000_000, 1_795_259_580_000_000_000)])
+TIMELINE = WallClockConverter.of([(1_000_000_000, 1_795_259_580_000_000_000)])
 
 
 def sample(name: str) -> list[str]:
@@ -23,7 +23,7 @@ def sample(name: str) -> list[str]:
 
 
 def facts(name: str, group: str) -> list[dict[str, Any]]:
-    return list(offsets.normalise(records.read(sample(name)), TIMELINE, group, TOPICS))
+    return list(offsets_topic.normalise(dump_parser.read(sample(name)), TIMELINE, group, TOPICS))
 
 
 def test_generations_of_a_classic_group_tell_members_and_assignments() -> None:
@@ -80,8 +80,8 @@ def test_other_groups_are_left_out() -> None:
 def test_records_without_their_metadata_are_an_error() -> None:
     """What the tool prints with ``--skip-record-metadata``: ends of transactions and offsets would be missing."""
     bare = [re.sub(r"^\| offset: .*? headerKeys: \[\] ", "| ", line) for line in sample("offsets-classic.txt")]
-    with pytest.raises(records.DamagedDumpError, match="no offset and time"):
-        list(records.read(bare))
+    with pytest.raises(dump_parser.DamagedDumpError, match="no offset and time"):
+        list(dump_parser.read(bare))
 
 
 def test_ends_of_transactions_are_read_from_control_batches_alone() -> None:
@@ -94,22 +94,22 @@ def test_ends_of_transactions_are_read_from_control_batches_alone() -> None:
     named = (
         f'| offset: 4 CreateTime: 5 keySize: 4 valueSize: 6 sequence: 0 headerKeys: [] key: {key} payload: {{"a":1}}'
     )
-    assert list(records.read([head.format(control="true"), end])) == [Record(4, 5, 4, 2, 9, "COMMIT")]
-    assert [r.marker for r in records.read([head.format(control="false"), named])] == [""]
+    assert list(dump_parser.read([head.format(control="true"), end])) == [Record(4, 5, 4, 2, 9, "COMMIT")]
+    assert [r.marker for r in dump_parser.read([head.format(control="false"), named])] == [""]
 
 
 def test_a_name_that_looks_like_a_payload_is_read_as_a_name() -> None:
     key = json.dumps({"type": "2", "data": {"group": 'a payload: {"x":1} b'}})
     line = f'| offset: 7 CreateTime: 5 keySize: 1 valueSize: 1 headerKeys: [] key: {key} payload: {{"data":{{}}}}'
-    (record,) = records.read([line])
+    (record,) = dump_parser.read([line])
     assert record.payload == {"data": {}}
     assert record.key == json.loads(key)
 
 
 def test_a_record_that_cannot_be_read_is_an_error_that_shows_it() -> None:
     line = next(line for line in sample("offsets-classic.txt") if " payload: {" in line)
-    with pytest.raises(records.DamagedDumpError, match="gclassic"):
-        list(records.read([line[:-3]]))
+    with pytest.raises(dump_parser.DamagedDumpError, match="gclassic"):
+        list(dump_parser.read([line[:-3]]))
 
 
 def test_a_transactional_commit_counts_with_its_marker() -> None:
@@ -120,15 +120,15 @@ def test_a_transactional_commit_counts_with_its_marker() -> None:
         Record(1, 1001, 1, 0, producer=8, marker="COMMIT"),
         Record(2, 1002, 2, 0, producer=9, marker="ABORT"),
     ]
-    found = list(offsets.normalise(log, TIMELINE, "g", {}))
+    found = list(offsets_topic.normalise(log, TIMELINE, "g", {}))
     assert [(f["order"], f["type"], f["producer"]) for f in found] == [(0, "commit", 9), (2, "transaction-end", 9)]
     assert found[1]["committed"] is False
 
 
 def test_the_metadata_log_tells_topics_leaders_and_epochs() -> None:
-    found = list(records.read(sample("metadata.txt")))
-    assert metadata.topic_names(found).items() >= TOPICS.items()
-    lines = list(metadata.normalise(found, TIMELINE, {"__consumer_offsets"}))
+    found = list(dump_parser.read(sample("metadata.txt")))
+    assert metadata_log.topic_names(found).items() >= TOPICS.items()
+    lines = list(metadata_log.normalise(found, TIMELINE, {"__consumer_offsets"}))
     moved = [f for f in lines if f["type"] == "partition" and f["change"] == "leader"]
     assert [(f["topic"], f["partition"], f["leader"], f["leader_epoch"]) for f in moved] == [
         ("__consumer_offsets", 2, 3, 1),
@@ -138,7 +138,7 @@ def test_the_metadata_log_tells_topics_leaders_and_epochs() -> None:
 
 
 def test_a_killed_broker_is_fenced_and_leaves_the_in_sync_replicas() -> None:
-    lines = list(metadata.normalise(list(records.read(sample("metadata.txt"))), TIMELINE, {"orders"}))
+    lines = list(metadata_log.normalise(list(dump_parser.read(sample("metadata.txt"))), TIMELINE, {"orders"}))
     assert lines[-1]["type"] == "broker"
     assert (lines[-1]["broker"], lines[-1]["change"]) == (3, "fenced")
     last = {f["partition"]: f for f in lines if f["type"] == "partition"}
@@ -160,13 +160,13 @@ def test_a_broker_tells_where_its_log_stood_when_it_began_to_lead_a_partition_of
     )
     follows += "offset 0 with partition epoch 0 and high watermark 0. Current leader is 2. (state.change.logger)"
     lines = [leads.format("orders-2"), follows, leads.format("__consumer_offsets-2"), ""]
-    assert [*metadata.watermarks(lines)] == [((2, 7), {"log_end": 345, "high_watermark": 344})]
+    assert [*metadata_log.watermarks(lines)] == [((2, 7), {"log_end": 345, "high_watermark": 344})]
 
 
 def test_of_the_partition_that_has_a_new_leader_its_mark_is_told() -> None:
-    found = list(records.read(sample("metadata.txt")))
+    found = list(dump_parser.read(sample("metadata.txt")))
     marks = {(partition, 1): {"log_end": 9, "high_watermark": 8} for partition in range(3)}
-    lines = list(metadata.normalise(found, TIMELINE, {"__consumer_offsets"}, marks))
+    lines = list(metadata_log.normalise(found, TIMELINE, {"__consumer_offsets"}, marks))
     led = [line for line in lines if line["type"] == "partition" and line.get("leader_epoch") == 1]
     assert [line.get("high_watermark") for line in led if "leader" in line["change"]]
     assert {line.get("high_watermark") for line in led if "leader" in line["change"]} == {8}

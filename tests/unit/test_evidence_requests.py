@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from fencepost.evidence import requests
-from fencepost.evidence.times import Timeline
+from fencepost.evidence import request_log
+from fencepost.evidence.clock_conversion import WallClockConverter
 from fencepost.interfaces import BrokerEvidence
 
 LINES = (Path(__file__).parent / "samples" / "requests.log").read_text().splitlines()
 TOPICS = {"bp7du22FTZu5LUP00bFhMw": "orders"}
-TIMELINE = Timeline.of([(1_000_000_000, 1_795_259_580_000_000_000)])
+TIMELINE = WallClockConverter.of([(1_000_000_000, 1_795_259_580_000_000_000)])
 
 
 def parsed(group: str, api: str) -> list[dict[str, Any]]:
-    found = (requests.parse(line, TIMELINE, group, TOPICS) for line in LINES)
+    found = (request_log.parse(line, TIMELINE, group, TOPICS) for line in LINES)
     return [one for one in found if one is not None and one["api"] == api]
 
 
@@ -74,15 +74,15 @@ def test_consumer_protocol_heartbeats_tell_epoch_assignment_and_what_is_owned_by
 
 
 def test_other_groups_and_other_requests_are_left_out() -> None:
-    assert all(requests.parse(line, TIMELINE, "gclass", TOPICS) is None for line in LINES)
+    assert all(request_log.parse(line, TIMELINE, "gclass", TOPICS) is None for line in LINES)
     election = next(line for line in LINES if "ELECT_LEADERS" in line)
-    assert requests.parse(election, TIMELINE, "gclassic", TOPICS) is None
+    assert request_log.parse(election, TIMELINE, "gclassic", TOPICS) is None
 
 
 def test_a_group_is_not_found_in_a_field_that_only_looks_like_it() -> None:
     line = next(line for line in LINES if '"HEARTBEAT"' in line).replace('"groupId":"gclassic"', '"groupId":"other"')
     line = line.replace('"groupInstanceId":null', '"groupInstanceId":"gclassic"')
-    assert requests.parse(line, TIMELINE, "gclassic", TOPICS) is None
+    assert request_log.parse(line, TIMELINE, "gclassic", TOPICS) is None
 
 
 class Recorded:
@@ -101,8 +101,8 @@ class Recorded:
 
 def test_a_collection_is_in_the_order_of_begins_and_counts_torn_lines(tmp_path: Path) -> None:
     evidence: BrokerEvidence = Recorded()
-    collected = requests.collect(evidence, [1], TIMELINE.pairs, "gclassic", tmp_path, TOPICS)
-    lines = [json.loads(line) for line in (tmp_path / requests.FILE).read_text().splitlines()]
+    collected = request_log.collect(evidence, [1], TIMELINE.pairs, "gclassic", tmp_path, TOPICS)
+    lines = [json.loads(line) for line in (tmp_path / request_log.FILE).read_text().splitlines()]
     assert (len(lines), collected.facts, collected.damaged) == (9, 9, 1)
     assert [line["start_ns"] for line in lines] == sorted(line["start_ns"] for line in lines)
     assert {line["broker"] for line in lines} == {1}
@@ -110,10 +110,10 @@ def test_a_collection_is_in_the_order_of_begins_and_counts_torn_lines(tmp_path: 
 
 def test_a_line_without_its_time_is_damaged() -> None:
     with pytest.raises(ValueError, match="expected a time"):
-        requests.parse(LINES[0].split(" ", 1)[1], TIMELINE, "gclassic", TOPICS)
+        request_log.parse(LINES[0].split(" ", 1)[1], TIMELINE, "gclassic", TOPICS)
 
 
 def test_a_line_that_a_new_life_wrote_behind_a_torn_one_is_read() -> None:
     for torn in (LINES[1][:40], LINES[1][:-200], LINES[1][:6]):
-        found = requests.parse(torn + LINES[2], TIMELINE, "gclassic", TOPICS)
-        assert found == requests.parse(LINES[2], TIMELINE, "gclassic", TOPICS)
+        found = request_log.parse(torn + LINES[2], TIMELINE, "gclassic", TOPICS)
+        assert found == request_log.parse(LINES[2], TIMELINE, "gclassic", TOPICS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.witnesses import sockets
-from fencepost.witnesses.sockets import Passed
+from fencepost.witnesses.sockets import BytesPassed
 
 SAMPLES = Path(__file__).parent / "samples"
 ENDPOINT, UPSTREAM = ("127.0.0.1", 40103), ("127.0.0.1", 30103)
@@ -25,12 +25,12 @@ def test_a_hole_towards_the_broker_takes_bytes_in_and_lets_none_out() -> None:
 
 def test_a_hole_from_the_broker_lets_the_request_through_and_swallows_the_answer() -> None:
     passed = sockets.passed(counted("placed-downstream.ss"), counted("probed-downstream.ss"), ENDPOINT, UPSTREAM)
-    assert passed == Passed(up_in=19, up_out=19, down_in=464 + 169, down_out=0)
+    assert passed == BytesPassed(up_in=19, up_out=19, down_in=464 + 169, down_out=0)
 
 
 def test_other_links_count_nothing() -> None:
     before, after = counted("placed-downstream.ss"), counted("probed-downstream.ss")
-    assert sockets.passed(before, after, ("127.0.0.1", 40104), ("127.0.0.1", 30104)) == Passed()
+    assert sockets.passed(before, after, ("127.0.0.1", 40104), ("127.0.0.1", 30104)) == BytesPassed()
 
 
 def test_a_connection_between_the_same_ports_as_an_older_one_counts_from_zero() -> None:

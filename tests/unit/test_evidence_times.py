@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.evidence import wire
-from fencepost.evidence.times import MS, Timeline, write_lines
+from fencepost.evidence import kafka_protocol
+from fencepost.evidence.clock_conversion import MS, WallClockConverter, write_lines
 from fencepost.model import group_partition
 
 SECOND = 1_000_000_000
 
 
 def test_a_wall_time_is_the_middle_of_its_millisecond() -> None:
-    timeline = Timeline.of([(5 * SECOND, 1000 * SECOND)])
+    timeline = WallClockConverter.of([(5 * SECOND, 1000 * SECOND)])
     assert timeline.at_ns(1_000_000) == 5 * SECOND + MS // 2
     assert timeline.uncertainty_ns == MS // 2
 
 
 def test_a_drift_between_two_pairs_is_spread_and_told_as_uncertainty() -> None:
-    timeline = Timeline.of([(0, 1000 * SECOND), (10 * SECOND, 1010 * SECOND + 4 * MS)])
+    timeline = WallClockConverter.of([(0, 1000 * SECOND), (10 * SECOND, 1010 * SECOND + 4 * MS)])
     assert timeline.uncertainty_ns == MS // 2 + 4 * MS
     middle = timeline.at_ns(1_005_000)
     assert abs(middle - (5 * SECOND - 2 * MS + MS // 2)) < MS // 10
@@ -28,12 +28,12 @@ def test_a_drift_between_two_pairs_is_spread_and_told_as_uncertainty() -> None:
 
 
 def test_a_time_that_the_broker_lacks_is_never() -> None:
-    assert Timeline.of([(5, 1000)]).at_ns(-1) == 0
+    assert WallClockConverter.of([(5, 1000)]).at_ns(-1) == 0
 
 
 def test_no_pair_is_refused() -> None:
     with pytest.raises(ValueError, match="clock pair"):
-        Timeline.of([])
+        WallClockConverter.of([])
 
 
 def test_a_file_of_lines_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -58,10 +58,10 @@ def test_the_partition_of_a_group_is_javas_hash_made_positive(group: str, partit
 
 def test_an_assignment_that_is_none_is_told_from_an_empty_one() -> None:
     given = "AAAAAAABAAZvcmRlcnMAAAAEAAAAAQAAAAMAAAACAAAAAAAAABwAAAABAAZvcmRlcnMAAAACAAAAAQAAAAMAAAAB"
-    assert wire.assignment(given) == {"orders": [0, 1, 2, 3]}
-    assert wire.assignment("") == {}
-    assert wire.assignment(given[:24]) is None
-    assert wire.assignment("not base64!") is None
+    assert kafka_protocol.assignment(given) == {"orders": [0, 1, 2, 3]}
+    assert kafka_protocol.assignment("") == {}
+    assert kafka_protocol.assignment(given[:24]) is None
+    assert kafka_protocol.assignment("not base64!") is None
 
 
 def test_a_topic_id_that_nobody_knows_stays_an_id() -> None:
@@ -70,4 +70,4 @@ def test_a_topic_id_that_nobody_knows_stays_an_id() -> None:
         {"topicId": "b", "partitions": [0]},
         {"topic": "c", "partitions": []},
     ]
-    assert wire.named_partitions(listed, {"a": "orders"}) == {"orders": [1, 2], "b": [0], "c": []}
+    assert kafka_protocol.named_partitions(listed, {"a": "orders"}) == {"orders": [1, 2], "b": [0], "c": []}

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.checkers.expectations import SETTLING_NS, reached
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Gone, Interval, Life, Round, Step, Window
+from fencepost.checkers.tables.rows import Interval, Life, MemberRemoval, Rebalance, Step, Window
 
 SESSION = {"scenario": {"group": {"config": {"session.timeout.ms": "2"}}}}
 SETTLED_NS = 200 + 2_000_000 + SETTLING_NS
@@ -43,8 +43,8 @@ def reaches(step: Step, expect: str, *others: Step, **tables: Any) -> bool:
 def test_an_effect_counts_that_certainly_began_after_the_step_and_before_it_had_settled(
     expect: str, at_ns: int, blur_ns: int, counts: bool
 ) -> None:
-    rounds = (Round(0, 1, 5, 6), Round(0, 2, at_ns, at_ns, uncertainty_ns=blur_ns))
-    gone, own = Gone("id", "a.1", 0, at_ns, blur_ns), Interval(3, "a.1", 0, 1, "id", 50, 51)
+    rounds = (Rebalance(0, 1, 5, 6), Rebalance(0, 2, at_ns, at_ns, uncertainty_ns=blur_ns))
+    gone, own = MemberRemoval("id", "a.1", 0, at_ns, blur_ns), Interval(3, "a.1", 0, 1, "id", 50, 51)
     tables = {
         "rebalanced": {"rounds": rounds},
         "coordinator_moved": {"terms": ((1, 5, 0), (2, at_ns, blur_ns))},
@@ -57,7 +57,7 @@ def test_an_effect_counts_that_certainly_began_after_the_step_and_before_it_had_
 
 
 def round_at(at_ns: int) -> dict[str, Any]:
-    return {"rounds": (Round(0, 1, at_ns, at_ns),)}
+    return {"rounds": (Rebalance(0, 1, at_ns, at_ns),)}
 
 
 @pytest.mark.parametrize(("at_ns", "counts"), [(99, False), (100, True), (100 + 2_000_000 + SETTLING_NS, False)])
@@ -86,7 +86,7 @@ def test_in_time_that_it_shares_with_an_earlier_step_a_group_has_rebalanced_when
     assert reaches(STEP, "rebalanced", replace(BEFORE, begun_ns=0), **round_at(at_ns)), "it never began"
     assert reaches(replace(STEP, members=()), "rebalanced", BEFORE, **round_at(at_ns)), "it hits nobody"
     for name, is_own in (("a.1", True), ("b.1", counts)):
-        gone = (Gone("id", name, 0, 110, 0),)
+        gone = (MemberRemoval("id", name, 0, 110, 0),)
         assert reaches(STEP, "rebalanced", BEFORE, gone=gone, **round_at(at_ns)) == is_own
 
 
@@ -129,7 +129,7 @@ def test_a_member_is_fenced_that_lost_a_partition_or_was_gone_while_it_was_hit_o
 ) -> None:
     tables: dict[str, Any] = {
         "intervals": (own,) if own else (),
-        "gone": (Gone("id", "a.1", 0, gone_ns, 0),) if gone_ns else (),
+        "gone": (MemberRemoval("id", "a.1", 0, gone_ns, 0),) if gone_ns else (),
     }
     assert reaches(STEP, "fenced", **tables) == fenced
     assert not reaches(replace(STEP, members=("a.1", "c.1")), "fenced", **tables), "each of them has to be"
@@ -141,7 +141,7 @@ def test_a_member_came_back_that_was_assigned_a_partition_after_it_may_have_been
     assigned_ns: int, back: bool
 ) -> None:
     own = Interval(3, "a.1", 0, 1, "new", assigned_ns, assigned_ns + 1)
-    assert reaches(STEP, "fenced", intervals=(own,), gone=(Gone("id", "a.1", 0, 185, 2),)) == back
+    assert reaches(STEP, "fenced", intervals=(own,), gone=(MemberRemoval("id", "a.1", 0, 185, 2),)) == back
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.checkers import coordination, faults, judge, oracle, promises
-from fencepost.checkers.sentences import SENTENCES
+from fencepost.checkers import faults, group_rules, judge, oracle, promises
+from fencepost.checkers.explanations import SENTENCES
 from fencepost.checkers.tables import PARTS
 from fencepost.model import Check, Finding, Severity, Validity, Verdict, findings, serialization
 from fencepost.model.findings import FINDINGS, FORMER, FindingKind, kinds_of, usual_severity
 
 # The checks that are always made find these themselves: no rule does, and no anomaly is put into words.
 OF_CHECKS = {*faults.KINDS, judge.KIND_OF_FILES}
-RULES = {kind for kinds in {**oracle.RULES, **coordination.RULES}.values() for kind in kinds}
+RULES = {kind for kinds in {**oracle.RULES, **group_rules.RULES}.values() for kind in kinds}
 PROMISES = {serialization.snake(name): getattr(promises, name) for name in promises.__all__}
 
 

@@ -49,7 +49,7 @@ def test_the_former_variable_still_says_how_many_runs_go_on_at_once(monkeypatch:
     monkeypatch.delenv(concurrency.MAX_RUNS, raising=False)
     monkeypatch.setenv("FENCEPOST_PLACES", "37")
     with pytest.warns(FutureWarning, match="FENCEPOST_MAX_RUNS"):
-        assert concurrency.places() == 37
+        assert concurrency.max_concurrent_runs() == 37
 
 
 def test_a_user_sees_the_warning() -> None:

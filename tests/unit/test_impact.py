@@ -16,7 +16,7 @@ DECLARED = {
 }
 
 
-@pytest.mark.parametrize("name", serialization.known("fault"))
+@pytest.mark.parametrize("name", serialization.registry("fault"))
 def test_the_event_of_a_former_version_has_the_impact_of_the_class_of_that_name(name: str) -> None:
     assert impact.recorded({"fault": name}) == DECLARED.get(name, set())
 

@@ -12,16 +12,16 @@ import pytest
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError, WaitTimeout
 from fencepost.interfaces import Evidence
-from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Signs
+from fencepost.interfaces.group_snapshot import CoordinatorStatus, GroupSnapshot, MemberStatus
 from fencepost.model import MemberView, View
 from fencepost.model.impact import Impact
 from fencepost.model.settings import SESSION
 from fencepost.runner.injector import Injector
+from fencepost.schedule.entries import at, until, when
 from fencepost.schedule.planning import make_plan
-from fencepost.schedule.single import at, until, when
 from fencepost.states import commit_in_flight, fenced, joining, revoking
 from fencepost.targets import all_members, member, one_member
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.witnesses.base import CallbackInjection, Observation, witness
 from fencepost_member.events import EventLog
 
 
@@ -65,7 +65,7 @@ class ScriptedInjection:
         return self.seen(self.fault.gone)
 
     def seen(self, probe):
-        return witness(lambda: Sight("" if probe() else "nothing was seen", "seen"), self.fault.within_s)
+        return witness(lambda: Observation("" if probe() else "nothing was seen", "seen"), self.fault.within_s)
 
 
 class Group:
@@ -79,7 +79,7 @@ class Group:
         self.consumers = {}
 
     def signs(self):
-        return Signs(tuple(self.signed), self.coordinator)
+        return GroupSnapshot(tuple(self.signed), self.coordinator)
 
     def view(self):
         if self.unseen:
@@ -243,7 +243,7 @@ class Awaiting(Scripted):
 
     reasons: list[str] = field(default_factory=list, compare=False)
 
-    def awaits(self, world, target):
+    def not_ready_reason(self, world, target):
         return self.reasons.pop() if self.reasons else ""
 
 
@@ -265,7 +265,9 @@ class Declared(Scripted):
         if self.refused:
             raise FaultError("there is nothing to do")
         at_ns = now_ns()
-        return Injected(proven=lambda: Evidence(self.proves, at_ns, "seen"), acts=[("orders", 0), ("orders", 3)])
+        return CallbackInjection(
+            proven=lambda: Evidence(self.proves, at_ns, "seen"), acts=[("orders", 0), ("orders", 3)]
+        )
 
 
 @pytest.mark.parametrize("proves", [True, False])
@@ -379,17 +381,17 @@ def test_a_step_that_comes_late_has_its_whole_window_to_find_a_target(perform, c
     ],
     ids=["of Fencepost", "of the system"],
 )
-def test_a_witness_that_fails_leaves_the_step_unproven_and_it_is_healed_all_the_same(perform, error, told):
+def test_a_witness_that_fails_leaves_the_step_unproven_and_it_is_healed_all_the_same(perform, error, reported):
     fault = Scripted("pause", proves=error)
     injector, _, events = perform(at(0, fault, member(0), heal_after=0))
     until_finished(injector)
     assert fault.diary == ["pause hits member-0", "pause undone"]
     assert [(e["kind"], e["outcome"]) for e in events()] == [("fault", "info"), ("healed", "ok")]
-    assert events()[0]["detail"]["evidence"]["what"] == f"could not be proven: {told}"
+    assert events()[0]["detail"]["evidence"]["what"] == f"could not be proven: {reported}"
 
 
 def in_callback(index, since_ns, **more):
-    return MemberSigns(index, f"member-{index}.1", alive=True, open={"revoked": since_ns}, **more)
+    return MemberStatus(index, f"member-{index}.1", alive=True, open={"revoked": since_ns}, **more)
 
 
 def test_a_step_waits_for_its_state_and_hits_who_is_in_it(perform):
@@ -397,8 +399,8 @@ def test_a_step_waits_for_its_state_and_hits_who_is_in_it(perform):
     injector, group, events = perform(when(revoking(), fault, heal_after=0))
     injector.do_what_is_due()
     assert (fault.diary, injector.finished) == ([], False)
-    group.signed = [MemberSigns(0, "member-0.1", alive=True), in_callback(1, 77)]
-    group.coordinator = CoordinatorSigns(1, loading={2: 5})
+    group.signed = [MemberStatus(0, "member-0.1", alive=True), in_callback(1, 77)]
+    group.coordinator = CoordinatorStatus(1, loading={2: 5})
     group.unseen = 100  # nobody has the time to look at the cluster
     until_finished(injector)
     assert fault.diary == ["pause hits member-1", "pause undone"]
@@ -455,11 +457,11 @@ def test_a_step_is_healed_when_its_state_has_come_for_whom_it_hit(perform):
     fault = Scripted("pause")
     injector, group, events = perform(at(0, fault, member(1), heal_after=until(fenced(), 60)))
     injector.do_what_is_due()
-    group.signed = [MemberSigns(0, "member-0.1", True, lost_ns=now_ns()), MemberSigns(1, "member-1.1", True, True)]
+    group.signed = [MemberStatus(0, "member-0.1", True, lost_ns=now_ns()), MemberStatus(1, "member-1.1", True, True)]
     injector.do_what_is_due()
     assert fault.diary == ["pause hits member-1"]
     lost_ns = now_ns()
-    group.signed[1] = MemberSigns(1, "member-1.1", True, True, lost_ns=lost_ns)
+    group.signed[1] = MemberStatus(1, "member-1.1", True, True, lost_ns=lost_ns)
     until_finished(injector)
     assert fault.diary == ["pause hits member-1", "pause undone"]
     assert events()[1]["detail"]["until"] == {"state": "fenced", "since_ns": lost_ns}
@@ -468,7 +470,7 @@ def test_a_step_is_healed_when_its_state_has_come_for_whom_it_hit(perform):
 def test_a_state_that_never_comes_keeps_nobody_from_being_healed(perform):
     fault = Scripted("pause")
     injector, group, events = perform(at(0, fault, member(1), heal_after=until(fenced(), 0.05)))
-    group.signed = [MemberSigns(1, "member-1.1", True, lost_ns=1)]  # long ago
+    group.signed = [MemberStatus(1, "member-1.1", True, lost_ns=1)]  # long ago
     until_finished(injector)
     assert fault.diary == ["pause hits member-1", "pause undone"]
     assert events()[1]["detail"]["until"] == {"state": "fenced", "since_ns": 0}

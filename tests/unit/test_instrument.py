@@ -17,12 +17,12 @@ from confluent_kafka import Producer
 from fencepost.clock import NS, eventually
 from fencepost.errors import MemberError, WaitTimeout
 from fencepost.group import incarnation
-from fencepost.group.incarnation import Home, Incarnation
+from fencepost.group.incarnation import Incarnation, RunPaths
 from fencepost.interfaces.process import Interpreter
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.program import InstrumentedProgram
 
 WITHIN_S = 60.0
 NOBODY = "127.0.0.1:1"
@@ -47,9 +47,9 @@ CONFIG = {
 class Started:
     """A program as the harness starts it."""
 
-    def __init__(self, folder: Path, owner: Owner) -> None:
+    def __init__(self, folder: Path, owner: ProcessOwner) -> None:
         self.folder, self.history = folder, folder / "history"
-        self._home = Home(owner, EventLog(folder / "harness.jsonl", "harness"), self.history, folder)
+        self._home = RunPaths(owner, EventLog(folder / "harness.jsonl", "harness"), self.history, folder)
 
     def life(self, text: str, *options: str, **config: Any) -> Incarnation:
         program = self.folder / "program.py"
@@ -76,7 +76,7 @@ class Started:
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     monkeypatch.chdir(tmp_path)
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         yield Started(tmp_path, owner)
 
 
@@ -84,15 +84,15 @@ def test_the_program_finds_the_run_whatever_its_configuration_says(started: Star
     secret = "CONFIG.update({'security.protocol': 'SASL_SSL', 'sasl.password': 'x', 'client.id': 'shop-1'})\n"
     with_more = f"{SUBSCRIBED.replace('consumer =', secret + 'consumer =')}consumer.close()"
     assert started.life(with_more).wait_ended(WITHIN_S) == 0
-    (told,) = started.events("started")
-    assert told["detail"]["config"] == {
+    (reported,) = started.events("started")
+    assert reported["detail"]["config"] == {
         "bootstrap.servers": NOBODY,
         "group.id": "g-1",
         "client.id": "member-0.1",
         "session.timeout.ms": 7000,
         "log_level": 0,
     }
-    assert {name: told["detail"][name] for name in ("client", "protocol", "processed", "slot")} == {
+    assert {name: reported["detail"][name] for name in ("client", "protocol", "processed", "slot")} == {
         "client": "confluent-kafka",
         "protocol": "eager",
         "processed": "next-poll",
@@ -132,8 +132,8 @@ def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started
     assert said.count("127.0.0.1:1/bootstrap") >= 2
     assert "shop.internal" not in said
     assert started.events("started") == started.events("unrecorded") == []
-    told = [(e["actor"], e["detail"]) for e in started.events("producing")]
-    assert told == [("member-0.1", {"client": "confluent-kafka", "idempotent": False})]
+    reported = [(e["actor"], e["detail"]) for e in started.events("producing")]
+    assert reported == [("member-0.1", {"client": "confluent-kafka", "idempotent": False})]
 
 
 @pytest.mark.parametrize(
@@ -216,10 +216,10 @@ def test_every_consumer_of_the_group_is_a_member_of_its_own(started: Started) ->
     assert life.wait_ended(WITHIN_S) == 0
     assert started.events("unrecorded") == []
     names = {"member-0.1": "g-1-member-0", "member-0b.1": "g-1-member-0-b", "member-0b.1-2": "g-1-member-0-b"}
-    told = {event["actor"]: event["detail"] for event in started.events("started")}
-    assert {name: detail["instance_id"] for name, detail in told.items()} == names
-    assert {name: detail["config"]["client.id"] for name, detail in told.items()} == {name: name for name in names}
-    assert {name: detail["config"]["group.instance.id"] for name, detail in told.items()} == names
+    reported = {event["actor"]: event["detail"] for event in started.events("started")}
+    assert {name: detail["instance_id"] for name, detail in reported.items()} == names
+    assert {name: detail["config"]["client.id"] for name, detail in reported.items()} == {name: name for name in names}
+    assert {name: detail["config"]["group.instance.id"] for name, detail in reported.items()} == names
     assert {event["actor"] for event in started.events("closed")} == names.keys()
     assert {path.name for path in (started.history / "segments").iterdir()} == {f"{name}.0.seg" for name in names}
 
@@ -272,15 +272,17 @@ def test_a_consumer_belongs_to_the_process_that_made_it_and_its_forks_say_so(
 def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence: str) -> None:
     more = f"from confluent_kafka import TopicPartition, OFFSET_END\n{call}\nconsumer.close()"
     assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
-    (told,) = started.events("unrecorded")
-    assert sentence in told["detail"]["text"]
+    (reported,) = started.events("unrecorded")
+    assert sentence in reported["detail"]["text"]
 
 
 @pytest.mark.parametrize(("offset", "told"), [("OFFSET_BEGINNING", [0]), ("7", [7]), ("OFFSET_STORED", [])])
-def test_where_the_program_says_that_a_partition_begins_is_told(started: Started, offset: str, told: list[int]) -> None:
+def test_where_the_program_says_that_a_partition_begins_is_told(
+    started: Started, offset: str, reported: list[int]
+) -> None:
     more = f"from confluent_kafka import *\nconsumer.assign([TopicPartition('orders', 0, {offset})])\nconsumer.close()"
     assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
-    assert [at for e in started.events("seek") if e["end_ns"] for _, _, at in e["partitions"]] == told
+    assert [at for e in started.events("seek") if e["end_ns"] for _, _, at in e["partitions"]] == reported
     assert started.events("unrecorded") == []
 
 
@@ -402,7 +404,7 @@ def test_a_pattern_and_a_name_find_the_topics_of_a_run_with_a_prefix(started: St
 def test_only_topics_of_the_run_are_called_otherwise(tmp_path: Path) -> None:
     topics = {"fencepost-1-orders": {"0": 0}}
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", topics, NOBODY, prefix="fencepost-1-")
-    assert Program(config, tmp_path).named(["orders", "payments", "^ord"]) == [
+    assert InstrumentedProgram(config, tmp_path).named(["orders", "payments", "^ord"]) == [
         "fencepost-1-orders",
         "payments",
         "^fencepost-1-ord",

@@ -27,14 +27,14 @@ def test_the_program_finds_the_run_whatever_its_configuration_says(started: Star
     life = started.life(text, **CLIENT)
     assert life.wait_ended(WITHIN_S) == 0
     assert "[('127.0.0.1', 1" in life.log.read_text()
-    (told,) = started.events("started")
-    assert told["detail"]["config"] == {
+    (reported,) = started.events("started")
+    assert reported["detail"]["config"] == {
         "bootstrap.servers": NOBODY,
         "group.id": "g-1",
         "client.id": "member-0.1",
         "session.timeout.ms": 7000,
     }
-    assert {name: told["detail"][name] for name in ("client", "protocol", "processed")} == {
+    assert {name: reported["detail"][name] for name in ("client", "protocol", "processed")} == {
         "client": "aiokafka",
         "protocol": "eager",
         "processed": "next-poll",
@@ -62,9 +62,9 @@ def test_every_consumer_of_the_group_is_a_member_of_its_own(started: Started) ->
     more = ("for _ in range(2):", "    await AIOKafkaConsumer('orders', **CONFIG).stop()", "await consumer.stop()")
     assert started.life(program(SUBSCRIBED, *more), **CLIENT).wait_ended(WITHIN_S) == 0
     assert started.events("unrecorded") == []
-    told = {event["actor"]: event["detail"]["config"]["client.id"] for event in started.events("started")}
-    assert list(told) == list(told.values()) == ["member-0.1", "member-0b.1-2", "member-0b.1"]
-    assert {event["actor"] for event in started.events("closed")} == set(told)
+    reported = {event["actor"]: event["detail"]["config"]["client.id"] for event in started.events("started")}
+    assert list(reported) == list(reported.values()) == ["member-0.1", "member-0b.1-2", "member-0b.1"]
+    assert {event["actor"] for event in started.events("closed")} == set(reported)
 
 
 def test_records_have_the_headers_of_the_program_alone(started: Started) -> None:  # noqa: F811
@@ -97,8 +97,8 @@ def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started
     assert said.count(NOBODY) >= 2
     assert "shop.internal" not in said
     assert started.events("started") == started.events("unrecorded") == []
-    told = [(e["actor"], e["detail"]) for e in started.events("producing")]
-    assert told == [("member-0.1", {"client": "aiokafka", "idempotent": False})]
+    reported = [(e["actor"], e["detail"]) for e in started.events("producing")]
+    assert reported == [("member-0.1", {"client": "aiokafka", "idempotent": False})]
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def _comparable(lines: list[str]) -> list[str]:
 )
 def test_what_no_history_can_tell_is_said(started: Started, lines: tuple[str, ...], sentence: str) -> None:  # noqa: F811
     assert started.life(program(SUBSCRIBED, *lines, "os._exit(0)"), **CLIENT).wait_ended(WITHIN_S) == 0
-    (told,) = started.events("unrecorded")
-    assert sentence in told["detail"]["text"]
+    (reported,) = started.events("unrecorded")
+    assert sentence in reported["detail"]["text"]

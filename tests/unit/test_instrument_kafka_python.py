@@ -26,15 +26,15 @@ def test_the_program_finds_the_run_whatever_its_configuration_says(started: Star
     secret = "CONFIG.update(client_id='shop-1', security_protocol='SSL', sasl_plain_password='x')\n"
     text = SUBSCRIBED.replace("consumer =", secret + "consumer =") + CLOSED
     assert started.life(text, **CLIENT).wait_ended(WITHIN_S) == 0
-    (told,) = started.events("started")
-    assert told["detail"]["config"] == {
+    (reported,) = started.events("started")
+    assert reported["detail"]["config"] == {
         "bootstrap.servers": NOBODY,
         "group.id": "g-1",
         "client.id": "member-0.1",
         "session.timeout.ms": 7000,
         "api.version": "2,6",
     }
-    assert {name: told["detail"][name] for name in ("client", "protocol", "processed")} == {
+    assert {name: reported["detail"][name] for name in ("client", "protocol", "processed")} == {
         "client": "kafka-python",
         "protocol": "eager",
         "processed": "next-poll",
@@ -66,9 +66,9 @@ def test_every_consumer_of_the_group_is_a_member_of_its_own(started: Started) ->
     forks = f"if os.fork() == 0:\n    KafkaConsumer('orders', **CONFIG).close()\n    os._exit(0)\nos.wait()\n{CLOSED}"
     assert started.life(SUBSCRIBED + more + forks, **CLIENT).wait_ended(WITHIN_S) == 0
     assert started.events("unrecorded") == []
-    told = {event["actor"]: event["detail"]["config"]["client.id"] for event in started.events("started")}
-    assert list(told) == list(told.values()) == ["member-0.1", "member-0b.1-2", "member-0b.1-3", "member-0b.1"]
-    assert {event["actor"] for event in started.events("closed")} == set(told)
+    reported = {event["actor"]: event["detail"]["config"]["client.id"] for event in started.events("started")}
+    assert list(reported) == list(reported.values()) == ["member-0.1", "member-0b.1-2", "member-0b.1-3", "member-0b.1"]
+    assert {event["actor"] for event in started.events("closed")} == set(reported)
 
 
 @pytest.mark.slow
@@ -87,8 +87,8 @@ def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started
     assert f"{NOBODY} {NOBODY}" in said
     assert "shop.internal" not in said
     assert started.events("started") == started.events("unrecorded") == []
-    told = [(e["actor"], e["detail"]) for e in started.events("producing")]
-    assert told == [("member-0.1", {"client": "kafka-python", "idempotent": True})]
+    reported = [(e["actor"], e["detail"]) for e in started.events("producing")]
+    assert reported == [("member-0.1", {"client": "kafka-python", "idempotent": True})]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_what_the_program_says_and_how_it_ends_is_as_without_us(
 )  # fmt: skip
 def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence: str) -> None:  # noqa: F811
     assert started.life(f"{SUBSCRIBED}{call}\nos._exit(0)", **CLIENT).wait_ended(WITHIN_S) == 0
-    (told,) = started.events("unrecorded")
-    assert sentence in told["detail"]["text"]
+    (reported,) = started.events("unrecorded")
+    assert sentence in reported["detail"]["text"]
 
 
 def test_who_consumes_with_another_library_than_the_scenario_says_is_refused(started: Started) -> None:  # noqa: F811

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from unit.test_instrument import SUBSCRIBED, WITHIN_S, Started, started  # noqa: F401 (a fixture)
-from unit.test_say import Members, given, members  # noqa: F401 (a fixture)
+from unit.test_member_api import Members, given, members  # noqa: F401 (a fixture)
 
 from fencepost_member.events import read
-from fencepost_member.instrument.transactions import Transactions
+from fencepost_member.instrument.transactions import InstrumentedTransactions
 
 ZERO, ONE = ("orders", 0), ("orders", 1)
 COMMITS = pytest.mark.parametrize("members", ["commit"], indirect=True)
@@ -21,8 +21,8 @@ class RefusedError(Exception):
 
 
 @pytest.fixture
-def transactions(members: Members) -> Transactions:  # noqa: F811
-    return Transactions(members.program, lambda error: "ILLEGAL_GENERATION")
+def transactions(members: Members) -> InstrumentedTransactions:  # noqa: F811
+    return InstrumentedTransactions(members.program, lambda error: "ILLEGAL_GENERATION")
 
 
 def told(run: Path) -> list[tuple[Any, ...]]:
@@ -40,7 +40,7 @@ def told(run: Path) -> list[tuple[Any, ...]]:
 @COMMITS
 def test_what_is_sent_is_processed_and_committed_when_the_transaction_is(
     members: Members,  # noqa: F811
-    transactions: Transactions,
+    transactions: InstrumentedTransactions,
 ) -> None:
     given(members.consumer(), 0, 1, 2, 3)
     transactions.begun()
@@ -53,7 +53,7 @@ def test_what_is_sent_is_processed_and_committed_when_the_transaction_is(
 
 
 @COMMITS
-def test_one_that_is_aborted_is_not(members: Members, transactions: Transactions) -> None:  # noqa: F811
+def test_one_that_is_aborted_is_not(members: Members, transactions: InstrumentedTransactions) -> None:  # noqa: F811
     given(members.consumer(), 0, 1, 2)
     for error in ("", "ILLEGAL_GENERATION"):
         transactions.begun()
@@ -70,7 +70,7 @@ def test_one_that_is_aborted_is_not(members: Members, transactions: Transactions
 
 
 @COMMITS
-def test_to_try_again_is_one_commit(members: Members, transactions: Transactions) -> None:  # noqa: F811
+def test_to_try_again_is_one_commit(members: Members, transactions: InstrumentedTransactions) -> None:  # noqa: F811
     given(members.consumer(), 0, 1, 2)
     transactions.begun()
     for call in (lambda: transactions.sending({ZERO: 3}), lambda: transactions.ending(committed=True)):
@@ -84,7 +84,7 @@ def test_to_try_again_is_one_commit(members: Members, transactions: Transactions
 @COMMITS
 def test_each_partition_is_committed_by_the_consumer_that_owns_it(
     members: Members,  # noqa: F811
-    transactions: Transactions,
+    transactions: InstrumentedTransactions,
 ) -> None:
     first, second = members.consumer(), members.consumer()
     given(first, 0, 1)
@@ -99,7 +99,7 @@ def test_each_partition_is_committed_by_the_consumer_that_owns_it(
 @COMMITS
 def test_one_whose_end_is_not_known_is_not_told_as_ended(
     members: Members,  # noqa: F811
-    transactions: Transactions,
+    transactions: InstrumentedTransactions,
 ) -> None:
     given(members.consumer(), 0, 1, 2)
     with transactions.sending({ZERO: 2}):

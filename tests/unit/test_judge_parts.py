@@ -13,12 +13,12 @@ from history.builder import HistoryBuilder
 
 from fencepost.checkers import Delivery, Progress, oracle
 from fencepost.checkers import judge as judging
-from fencepost.checkers.coordination import progress
-from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.measures import Deal, deals, rebalances
-from fencepost.checkers.sentences import EXAMPLES_MAX, example
+from fencepost.checkers.counts import Bounds, JudgedCounts
+from fencepost.checkers.explanations import EXAMPLES_MAX, example
+from fencepost.checkers.group_rules import progress
+from fencepost.checkers.metrics import Deal, deals, rebalances
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, Damage, Given, Round, Step
+from fencepost.checkers.tables.rows import NS, AssignmentChange, Damage, Rebalance, Step
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity
 from fencepost.model.clients import BLACK_BOX
 
@@ -34,10 +34,10 @@ def named(*files: str) -> tuple[Mapping[str, Any], ...]:
 def test_damaged_files_are_counted_and_the_first_ones_are_named() -> None:
     files = [Damage("log", f"history/log/{number}.parquet", "torn") for number in range(EXAMPLES_MAX + 2)]
     broken_off = [Damage("phases", "", "the drain was interrupted"), Damage("phases", "", "Ctrl-C")]
-    told = [str(file) for file in files]
-    findings = (Finding("damaged-file", Severity.NOTE, len(files), "", named(*told[:EXAMPLES_MAX])),)
-    for damage, reason in ((files, told[0]), ([*files, *broken_off], "the drain was interrupted: Ctrl-C")):
-        found = judging._history(TABLES, [], Facts(delivered=7), damage, "it crashed")
+    reported = [str(file) for file in files]
+    findings = (Finding("damaged-file", Severity.NOTE, len(files), "", named(*reported[:EXAMPLES_MAX])),)
+    for damage, reason in ((files, reported[0]), ([*files, *broken_off], "the drain was interrupted: Ctrl-C")):
+        found = judging._history(TABLES, [], JudgedCounts(delivered=7), damage, "it crashed")
         reason = reason if damage is not files else "it crashed"
         assert found == Check("history", "the history is whole", Validity.UNKNOWN, 7, reason, findings)
 
@@ -47,7 +47,7 @@ def test_damaged_files_are_counted_and_the_first_ones_are_named() -> None:
     [(1, "valid", "every part of the history is there and has no hole"), (0, "unknown", "nothing was delivered")],
 )
 def test_a_history_is_whole_in_which_something_was_delivered(delivered: int, validity: str, reason: str) -> None:
-    found = judging._history(TABLES, [LOST], Facts(delivered=delivered, judged=9), [], "")
+    found = judging._history(TABLES, [LOST], JudgedCounts(delivered=delivered, judged=9), [], "")
     assert found == Check("history", "the history is whole", Validity(validity), delivered, reason)
 
 
@@ -56,14 +56,14 @@ def test_a_history_is_whole_in_which_something_was_delivered(delivered: int, val
 )
 def test_of_black_boxes_something_must_have_been_committed(judged: int, reason: str) -> None:
     tables = Tables(Path(), {"scenario": {"group": {"client": BLACK_BOX}}})
-    found = judging._history(tables, [], Facts(delivered=7, judged=judged), [], "")
+    found = judging._history(tables, [], JudgedCounts(delivered=7, judged=judged), [], "")
     assert (found.facts_judged, found.reason) == (judged, reason)
 
 
 def test_a_hole_is_a_note_and_damage_of_the_file_of_its_member() -> None:
     damage = judging._holes([LOST, HOLE])
     assert damage == [Damage("delivered", "history/delivered/a.1.parquet", "1,234 deliveries of orders-1 are missing")]
-    found = judging._history(TABLES, [LOST, HOLE], Facts(delivered=7), damage, "")
+    found = judging._history(TABLES, [LOST, HOLE], JudgedCounts(delivered=7), damage, "")
     hole = Finding("history-incomplete", Severity.NOTE, 1234, "hole", (example(TABLES, HOLE),))
     file = Finding("damaged-file", Severity.NOTE, 1, "", named(str(damage[0])))
     assert found.findings == (hole, file)
@@ -72,8 +72,8 @@ def test_a_hole_is_a_note_and_damage_of_the_file_of_its_member() -> None:
 def test_what_nobody_promised_is_told_apart() -> None:
     (found,) = judging._unpromised(TABLES, [LOST, HOLE], [Progress()])
     lost = Finding("lost-write", Severity.NOTE, 3, "", (example(TABLES, LOST),))
-    told = "seen, and no promise covers it"
-    assert found == Check("other", "nothing was promised", Validity.VALID, 3, told, (lost,))
+    reported = "seen, and no promise covers it"
+    assert found == Check("other", "nothing was promised", Validity.VALID, 3, reported, (lost,))
     assert judging._unpromised(TABLES, [LOST, HOLE], [Progress(), Delivery()]) == []
 
 
@@ -125,8 +125,8 @@ def test_the_strictest_promise_sets_a_bound(promises: Sequence[Any], bounds: Bou
 
 
 def test_a_round_of_nobody_deals_nothing() -> None:
-    rounds = (Round(0, 1, 10, 20), Round(0, 2, 30, 40, ("a.1", "b.1")))
-    given = (Given(3, 0, 45, 0, "id", "a.1"), Given(4, 1, 46, 0, "id", "a.1"))
+    rounds = (Rebalance(0, 1, 10, 20), Rebalance(0, 2, 30, 40, ("a.1", "b.1")))
+    given = (AssignmentChange(3, 0, 45, 0, "id", "a.1"), AssignmentChange(4, 1, 46, 0, "id", "a.1"))
     assert deals(Tables(Path(), rounds=rounds, given=given)) == [Deal(0, 0, 0), Deal(0, 2, 0)]
 
 
@@ -144,12 +144,12 @@ def test_a_promise_that_cannot_be_read_is_damage_and_so_is_none_at_all() -> None
 
 
 def test_a_rebalance_is_told_with_when_why_and_what_it_dealt() -> None:
-    rounds = (Round(7, 4, 2 * NS, 5 * NS // 2, ("a.1",), "joined"),)
+    rounds = (Rebalance(7, 4, 2 * NS, 5 * NS // 2, ("a.1",), "joined"),)
     steps = (Step(3, "pause", begun_ns=2 * NS), Step(5, "kill", begun_ns=2 * NS + 1))
-    (told,) = rebalances(Tables(Path(), origin_ns=NS, rounds=rounds, steps=steps))
+    (reported,) = rebalances(Tables(Path(), origin_ns=NS, rounds=rounds, steps=steps))
     moments = {"begin_ns": 2 * NS, "end_ns": 5 * NS // 2, "begin_s": 1.0, "took_s": 0.5}
     dealt = {"moved": 0, "most": 0, "least": 0, "step": 3}
-    assert told == {"generation": 4, "term": 7, **moments, "members": ["a.1"], "reason": "joined", **dealt}
+    assert reported == {"generation": 4, "term": 7, **moments, "members": ["a.1"], "reason": "joined", **dealt}
 
 
 @pytest.mark.parametrize("promise", ["progress", "outside"])
@@ -160,5 +160,5 @@ def test_a_partition_may_be_nobodys_for_as_long_as_progress_is_promised_within(p
 
 def test_a_verdict_bears_the_name_of_its_scenario(tmp_path: Path) -> None:
     run = HistoryBuilder(tmp_path, 1).seal()
-    told = json.loads((run / "scenario.json").read_text())
-    assert told["scenario"]["name"] == judging.judge(run, oracle.judge).scenario != run.name
+    reported = json.loads((run / "scenario.json").read_text())
+    assert reported["scenario"]["name"] == judging.judge(run, oracle.judge).scenario != run.name

@@ -15,17 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.checkers import kernel
-from fencepost.checkers.facts import Bounds
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.detections import Detection, aggregate
+from fencepost.checkers.kernel.aggregates import Aggregates, Label, Totals
 from fencepost.checkers.kernel.columns import Piece
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.places import Places
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut, read_groups
+from fencepost.checkers.kernel.context import KernelContext
+from fencepost.checkers.kernel.offset_index import OffsetIndex
+from fencepost.checkers.kernel.partitioning import FIRST, LAST, RowGroup, cut, read_groups
 from fencepost.checkers.kernel.rows import concatenate
-from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _meet, meetings
-from fencepost.checkers.sightings import Sighting, gather
-from fencepost.checkers.spark import finder
-from fencepost.checkers.spark.seams import settle
+from fencepost.checkers.spark import detector
+from fencepost.checkers.spark.boundaries import boundary_tasks
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS, Partition
 from fencepost.model import TopicPartition
@@ -33,7 +33,7 @@ from fencepost.model import TopicPartition
 PARTITIONS = {0: Partition(0, TopicPartition("orders", 0))}
 SIGHTINGS = st.lists(
     st.builds(
-        Sighting,
+        Detection,
         kind=st.just("rewind"),
         tp=st.just(0),
         members=st.sampled_from([("a",), ("b",), ("a", "b")]),
@@ -48,8 +48,8 @@ SIGHTINGS = st.lists(
 
 
 @given(SIGHTINGS, st.integers(0, 30))
-def test_tallies_add_up_to_what_the_sightings_add_up_to(sightings: list[Sighting], half: int) -> None:
-    tallies = Tallies()
+def test_tallies_add_up_to_what_the_sightings_add_up_to(sightings: list[Detection], half: int) -> None:
+    tallies = Aggregates()
     tallies.put_sightings(sightings[:half])
     rest = sightings[half:]
     names = [("a",), ("b",), ("a", "b")]
@@ -63,13 +63,13 @@ def test_tallies_add_up_to_what_the_sightings_add_up_to(sightings: list[Sighting
         to_ns=np.array([s.to_ns for s in rest]),
         count=np.array([s.count for s in rest]),
     )
-    assert tallies.anomalies(PARTITIONS) == gather(sightings, PARTITIONS)
+    assert tallies.anomalies(PARTITIONS) == aggregate(sightings, PARTITIONS)
 
 
 @given(st.lists(st.integers(0, 60) | st.integers(10**12, 10**12 + 60), max_size=40), st.integers(-1, 70))
 def test_places_are_the_ranks_of_offsets_in_order(offsets: list[int], bound: int) -> None:
     column = np.array(offsets, np.int64)
-    places = Places([column, np.empty(0, np.int64)])
+    places = OffsetIndex([column, np.empty(0, np.int64)])
     at = places.at(column)
     assert places.offsets(at).tolist() == offsets
     assert [bool(place < places.below(bound)) for place in at] == [offset < bound for offset in offsets]
@@ -116,12 +116,12 @@ def test_spans_of_one_incarnation_never_meet() -> None:
     assert meetings([Span(0, 10, "a"), Span(2, 4, "b"), Span(3, 20, "b"), Span(30, 40, "a")]) == ((2, 10),)
 
 
-def groups_of(*rows: int) -> list[Group]:
+def groups_of(*rows: int) -> list[RowGroup]:
     """The log of partition 0 in row groups of so many rows, and all of them delivered."""
     ends = np.cumsum(rows).tolist()
-    log = [Group("log", "audit.parquet", n, 0, end - rows[n], end - 1, rows[n]) for n, end in enumerate(ends)]
-    unacked = Group("unacked", "p.unacked.parquet", 0, 0, -1, -1, 4)
-    return [*log, Group("delivered", "member-0.1.parquet", 0, 0, 0, ends[-1] - 1, ends[-1]), unacked]
+    log = [RowGroup("log", "audit.parquet", n, 0, end - rows[n], end - 1, rows[n]) for n, end in enumerate(ends)]
+    unacked = RowGroup("unacked", "p.unacked.parquet", 0, 0, -1, -1, 4)
+    return [*log, RowGroup("delivered", "member-0.1.parquet", 0, 0, 0, ends[-1] - 1, ends[-1]), unacked]
 
 
 @pytest.mark.parametrize(
@@ -144,25 +144,25 @@ def test_every_range_gets_the_sends_without_an_offset_and_only_its_own_row_group
     assert all(task.of("unacked") and task.of("delivered") for task in tasks)
 
 
-def edges_of(*ranges: tuple[int, int, int]) -> Tallies:
+def edges_of(*ranges: tuple[int, int, int]) -> Aggregates:
     """Ranges of ten offsets with the times of their first begin and last finish."""
-    tallies = Tallies()
+    tallies = Aggregates()
     for low, begun, finished in ranges:
         cause = f"{low} {low + 10}"
-        tallies.put("#edge", 0, Label(cause=cause), Numbers(1, -1, -1, begun, finished))
-        tallies.put("#key-order", 0, Label(("a",), cause, "an excuse"), Numbers(1, low, low, begun, finished))
+        tallies.put("#edge", 0, Label(cause=cause), Totals(1, -1, -1, begun, finished))
+        tallies.put("#key-order", 0, Label(("a",), cause, "an excuse"), Totals(1, low, low, begun, finished))
     return tallies
 
 
 def test_ranges_that_follow_one_another_in_time_are_not_judged_again() -> None:
     tallies = edges_of((0, 1, 5), (10, 5, 9), (20, 9, 12))
-    assert settle(tallies, groups_of(30)) == []
-    assert tallies["key-order", 0, ("a",), "", "an excuse"] == Numbers(3, 0, 20, 1, 12)
+    assert boundary_tasks(tallies, groups_of(30)) == []
+    assert tallies["key-order", 0, ("a",), "", "an excuse"] == Totals(3, 0, 20, 1, 12)
 
 
 def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() -> None:
     tallies = edges_of((0, 1, 5), (10, 5, 30), (20, 31, 32), (30, 29, 40), (40, 41, 50))
-    again = settle(tallies, groups_of(50))
+    again = boundary_tasks(tallies, groups_of(50))
     assert [(task.rules, task.low, task.high) for task in again] == [("keys", 10, 40)]
     assert tallies["key-order", 0, ("a",), "", "an excuse"].count == 2  # of the first and the last range
 
@@ -185,19 +185,19 @@ def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() 
 def test_ranges_where_the_numbers_of_a_writer_do_not_ascend_are_judged_again(
     sends: list[tuple[int, str, int, int, int]], again: list[tuple[int, int]]
 ) -> None:
-    tallies = Tallies()
+    tallies = Aggregates()
     for low, writer, falls, first, last in sends:
-        tallies.put("#sends", 0, Label((writer,), f"{low} {low + 10}"), Numbers(falls, first, last))
-    assert [(task.rules, task.low, task.high) for task in settle(tallies, groups_of(50))] == [
+        tallies.put("#sends", 0, Label((writer,), f"{low} {low + 10}"), Totals(falls, first, last))
+    assert [(task.rules, task.low, task.high) for task in boundary_tasks(tallies, groups_of(50))] == [
         ("sends", low, high) for low, high in again
     ]
 
 
 def test_work_that_meets_in_time_is_judged_again() -> None:
-    tallies = Tallies()
-    tallies.put("#span", 0, Label(("a",), "0"), Numbers(from_ns=1, to_ns=10))
-    tallies.put("#span", 0, Label(("b",), "0"), Numbers(from_ns=8, to_ns=20))
-    again = settle(tallies, groups_of(50))
+    tallies = Aggregates()
+    tallies.put("#span", 0, Label(("a",), "0"), Totals(from_ns=1, to_ns=10))
+    tallies.put("#span", 0, Label(("b",), "0"), Totals(from_ns=8, to_ns=20))
+    again = boundary_tasks(tallies, groups_of(50))
     assert [(task.rules, task.spans) for task in again] == [("overlap", ((8, 10),))]
 
 
@@ -210,7 +210,7 @@ def test_a_rule_that_crashes_fails_its_kinds_and_no_others(tmp_path: Path, monke
     del h.log[1]
     monkeypatch.setitem(kernel.RULES, "all", {**kernel.OFFSETS, broken: ("rewind",)})
     run = h.seal()
-    found, facts = finder.find_here(run, load(run), Bounds())
+    found, facts = detector.find_here(run, load(run), Bounds())
     assert facts.failed == {"rewind": "the rule broken failed: RuntimeError: planted"}
     assert "lost-write" in {anomaly.kind for anomaly in found}
 
@@ -224,8 +224,8 @@ def test_a_worker_that_is_sent_only_the_tables_of_its_partitions_finds_the_same(
     tables = load(run)
     groups, _ = read_groups(run)
     parts = cut(groups, tables.partitions)
-    judged = Judged.of(tables, Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS), {}, frozenset())
-    common, rows = judged.apart([[part.tp] for part in parts])
+    judged = KernelContext.of(tables, Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS), {}, frozenset())
+    common, rows = judged.split([[part.tp] for part in parts])
     for part, sent in zip(parts, rows, strict=True):
         travelled = pickle.loads(pickle.dumps((common.together(sent), part)))
         assert all(row.tp == part.tp for table in sent.values() for row in table)

@@ -9,16 +9,16 @@ from history.test_kernel_equals_oracle import AS_IF_LARGE, NARROW
 from small_histories import BOUNDS, Held, history
 
 from fencepost.checkers import kernel, oracle
+from fencepost.checkers.detections import Detection, aggregate
+from fencepost.checkers.kernel.aggregates import Aggregates, Label
 from fencepost.checkers.kernel.commits import off_by_one, off_by_one_of
-from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.context import KernelContext
 from fencepost.checkers.kernel.members import stuck_member_of, work_without_polls
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.ranges import WIDTH, cut
-from fencepost.checkers.kernel.tallies import Label, Tallies
+from fencepost.checkers.kernel.partitioning import WIDTH, cut
+from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.oracle import History
-from fencepost.checkers.sightings import Sighting, gather
-from fencepost.checkers.spark.finder import _starts
-from fencepost.checkers.spark.seams import settle
+from fencepost.checkers.spark.boundaries import boundary_tasks
+from fencepost.checkers.spark.detector import _starts
 from fencepost.model import Anomaly
 
 RULES = {rule: kinds for rule, kinds in kernel.RULES["all"].items() if kinds}
@@ -28,28 +28,28 @@ SHARED = {"stale-offset-answer"}  # what several rules tell of, each of what fol
 
 
 def expected(of: History, kinds: tuple[str, ...]) -> list[Anomaly]:
-    def seen() -> Iterator[Sighting]:
-        for rule, told in oracle.RULES.items():
-            if ({*told} & {*kinds}) - SHARED and rule.__name__ != "commit_above_end":
+    def seen() -> Iterator[Detection]:
+        for rule, reported in oracle.RULES.items():
+            if ({*reported} & {*kinds}) - SHARED and rule.__name__ != "commit_above_end":
                 yield from (sighting for sighting in rule(of) if sighting.kind in kinds)
 
-    return gather(seen(), of.tables.partitions)
+    return aggregate(seen(), of.tables.partitions)
 
 
 def found(of: History, rule: kernel.Rule, width: int) -> list[Anomaly]:
-    """By the tasks of which a partition holds so many records, and by those that ``settle`` makes of these."""
+    """By the tasks of which a partition holds so many records, and by those that ``boundary_tasks`` makes of these."""
     files = Held(of.records, width + 1)
     tasks = cut(files.groups, of.tables.partitions, width)
     parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
-    judged, tallies = Judged.of(of.tables, BOUNDS, _starts(of.tables, files.groups), parts), Tallies()
+    judged, tallies = KernelContext.of(of.tables, BOUNDS, _starts(of.tables, files.groups), parts), Aggregates()
     for task in tasks:
-        for part in kernel._parts(Part(judged, files, task, tallies)):
+        for part in kernel._parts(TaskData(judged, files, task, tallies)):
             if rule in kernel.RULES[task.rules]:
                 rule(part)
-    more = Tallies()
-    for task in settle(tallies, files.groups):
+    more = Aggregates()
+    for task in boundary_tasks(tallies, files.groups):
         if rule in kernel.RULES[task.rules]:
-            rule(Part(judged, files, task, more))
+            rule(TaskData(judged, files, task, more))
     for (kind, tp, *label), numbers in more.items():
         tallies.put(kind, tp, Label(*label), numbers)
     if rule is off_by_one:

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from benchmarks import synthetic
 
-from fencepost.checkers.facts import Bounds
-from fencepost.checkers.kernel import part as parts
-from fencepost.checkers.kernel.before import Before
+from fencepost.checkers.counts import Bounds
+from fencepost.checkers.kernel import task_data as parts
+from fencepost.checkers.kernel.carry import Carry
 from fencepost.checkers.kernel.columns import NEEDED
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, Task, cut
+from fencepost.checkers.kernel.partition_lookup import between
+from fencepost.checkers.kernel.partitioning import FIRST, LAST, RowGroup, Task, cut
 from fencepost.checkers.kernel.rows import Rows, concatenate
-from fencepost.checkers.kernel.whole import between
-from fencepost.checkers.spark import finder
+from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 
 GROUP, WIDTH = 100, 1_000
 POLL = 500  # records that a synthetic member polls at once
@@ -26,7 +26,7 @@ POLL = 500  # records that a synthetic member polls at once
 
 @pytest.mark.parametrize("shape", ["uniform", "sparse"])
 def test_no_task_holds_more_records_than_its_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
-    monkeypatch.setattr(columns, "ROW_GROUP_ROWS", GROUP)
+    monkeypatch.setattr(parquet_records, "ROW_GROUP_ROWS", GROUP)
     run = synthetic.write(tmp_path, synthetic.shape(shape, 20_000, partitions=2, members=2, dirt=1))
     held = []
 
@@ -37,20 +37,22 @@ def test_no_task_holds_more_records_than_its_width(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(parts, "concatenate", counted)
     tables = load(run)
-    whole = finder.find_here(run, tables, Bounds())
+    whole = detector.find_here(run, tables, Bounds())
     assert max(held) >= 10_000
     held.clear()
-    assert finder.find_here(run, tables, Bounds(), WIDTH) == whole
+    assert detector.find_here(run, tables, Bounds(), WIDTH) == whole
     assert 0 < max(held) <= WIDTH + GROUP + POLL  # and what was delivered twice, and what is remembered
 
 
-def group(number: int, *counters: tuple[int, int], rows: int = GROUP, tp: int = 0) -> Group:
+def group(number: int, *counters: tuple[int, int], rows: int = GROUP, tp: int = 0) -> RowGroup:
     """A row group of deliveries, with the least and the greatest ord, interval and poll."""
-    return Group("delivered", "member-0.1.parquet", number, tp, number * rows, (number + 1) * rows - 1, rows, counters)
+    return RowGroup(
+        "delivered", "member-0.1.parquet", number, tp, number * rows, (number + 1) * rows - 1, rows, counters
+    )
 
 
-def stretches(groups: list[Group], width: int) -> tuple[tuple[int, int], ...]:
-    log = [Group("log", "audit.parquet", g.number, g.tp, g.low, g.high, g.rows) for g in groups]
+def stretches(groups: list[RowGroup], width: int) -> tuple[tuple[int, int], ...]:
+    log = [RowGroup("log", "audit.parquet", g.number, g.tp, g.low, g.high, g.rows) for g in groups]
     (found,) = (task.spans for task in cut([*groups, *log], [0], width) if task.rules == "streams")
     return found
 
@@ -94,16 +96,16 @@ def test_where_statistics_do_not_tell_the_counters_there_is_one_stretch() -> Non
 def deliveries(*rows: tuple[int, int, int]) -> Rows:
     """Of (offset, interval, poll), in the order of ord."""
     offset, interval, poll = np.array(rows, np.int64).T
-    told = {"offset": offset, "interval": interval, "poll": poll, "ord": np.arange(len(rows))}
+    reported = {"offset": offset, "interval": interval, "poll": poll, "ord": np.arange(len(rows))}
     zeros = {name: np.zeros(len(rows), np.int64) for name in ("key", "writer", "seq", "begin_ns", "done_ns", "state")}
-    return Rows(names=("a",), who=np.zeros(len(rows), np.int32), delivered_ns=10 * told["ord"], **told, **zeros)
+    return Rows(names=("a",), who=np.zeros(len(rows), np.int32), delivered_ns=10 * reported["ord"], **reported, **zeros)
 
 
 def test_what_is_remembered_is_the_highest_and_the_last_poll_of_the_last_interval() -> None:
-    before = Before.of(deliveries((50, 0, 0), (9, 1, 1), (5, 1, 2), (6, 1, 3), (7, 1, 3)), None)
+    before = Carry.of(deliveries((50, 0, 0), (9, 1, 1), (5, 1, 2), (6, 1, 3), (7, 1, 3)), None)
     assert before.rows.offset.tolist() == [9, 6, 7]
     assert (before.reached, before.ord, before.delivered_ns) == (51, 4, 40)
-    later = Before.of(concatenate([before.piece()]), before)
+    later = Carry.of(concatenate([before.piece()]), before)
     assert (later.rows.offset.tolist(), later.reached) == ([9, 6, 7], 51)
     assert before.piece().names == NEEDED["streams"]
 
@@ -124,7 +126,7 @@ def test_a_turn_has_a_fair_share_of_the_tasks_and_few_partitions(
     partitions: int, each: int, rows: int, turns: int
 ) -> None:
     tasks = [Task(tp, n, n + 1, rows=rows) for n in range(each) for tp in range(partitions)]
-    bundles = finder._bundles(tasks, cores=2)
+    bundles = detector._bundles(tasks, cores=2)
     assert {task for bundle in bundles for task in bundle} == {*tasks}
     assert len(bundles) == turns
     sizes = [len(bundle) for bundle in bundles]
@@ -134,7 +136,7 @@ def test_a_turn_has_a_fair_share_of_the_tasks_and_few_partitions(
 
 
 def test_ranges_cover_every_offset() -> None:
-    log = [Group("log", "audit.parquet", n, 0, 100 * n, 100 * n + 99, 100) for n in range(3)]
+    log = [RowGroup("log", "audit.parquet", n, 0, 100 * n, 100 * n + 99, 100) for n in range(3)]
     ranges = sorted((task.low, task.high) for task in cut(log, [0], 150) if task.rules == "offsets")
     assert [low for low, _ in ranges] == [FIRST, *(high for _, high in ranges[:-1])]
     assert ranges[-1][1] == LAST

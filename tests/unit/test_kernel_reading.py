@@ -15,11 +15,11 @@ from history.builder import HistoryBuilder
 from fencepost.checkers.kernel import arrays
 from fencepost.checkers.kernel import columns as reading
 from fencepost.checkers.kernel.commits import _after
-from fencepost.checkers.kernel.places import SHORT, SPARSE, Places, Stretches, Where
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Task, read_groups
+from fencepost.checkers.kernel.offset_index import SHORT, SPARSE, ConsecutiveRuns, OffsetIndex, RowPositions
+from fencepost.checkers.kernel.partitioning import FIRST, LAST, Task, read_groups
 from fencepost.checkers.kernel.writes import _batches
 from fencepost.checkers.spark.jvm import SETTINGS
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 
 ROWS = 4 * SHORT
@@ -28,12 +28,12 @@ ROWS = 4 * SHORT
 def write(history: Path, *groups: dict[str, int]) -> Task:
     """Row groups of ten sends each, with consecutive offsets and these constants; a task that wants all of them."""
 
-    def group(number: int, same: dict[str, int]) -> columns.Columns:
+    def group(number: int, same: dict[str, int]) -> parquet_records.Columns:
         rising = {name: 10 * number + np.arange(10) for name in PRODUCED_COLUMNS}
         return {**rising, **{name: np.full(10, value) for name, value in {"tp": 0, **same}.items()}}
 
     found = [group(number, same) for number, same in enumerate(groups)]
-    columns.write(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, found)
+    parquet_records.write(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, found)
     return Task(0, FIRST, LAST, parts=(("produced", "producer-0.parquet", tuple(range(len(groups)))),))
 
 
@@ -157,12 +157,12 @@ def test_a_task_reads_its_offsets_and_no_others(tmp_path: Path) -> None:
 def test_a_task_has_a_whole_interval_where_it_has_all_row_groups_that_may_be_of_it(
     tmp_path: Path, low: int, high: int, within: bool
 ) -> None:
-    def group(number: int, interval: int) -> columns.Columns:
+    def group(number: int, interval: int) -> parquet_records.Columns:
         rising = {name: 10 * number + np.arange(10) for name in DELIVERED_COLUMNS}
         return {**rising, "tp": np.zeros(10, int), "interval": np.full(10, interval)}
 
     groups = [group(0, 1), group(1, 1), group(2, 2)]
-    columns.write(tmp_path / "delivered" / "a.parquet", DELIVERED_COLUMNS, groups)
+    parquet_records.write(tmp_path / "delivered" / "a.parquet", DELIVERED_COLUMNS, groups)
     parts = (("delivered", "a.parquet", (0, 1, 2)), ("delivered", "b.parquet", (7,)))
     with reading.Files(tmp_path) as files:
         assert files.within(Task(0, low, high, parts=(), all=parts), "a", 1) == within
@@ -182,8 +182,8 @@ def test_the_row_groups_of_records_are_told_with_offsets_and_what_counters_membe
     a.poll([0, 1], 2)
     a.poll([2], 3)
     found, damage = read_groups(h.seal())
-    told = {(g.folder, g.low, g.high, g.rows, g.counters) for g in found}
-    assert told == {
+    reported = {(g.folder, g.low, g.high, g.rows, g.counters) for g in found}
+    assert reported == {
         ("delivered", 0, 2, 3, ((0, 2), (0, 0), (0, 1))),
         ("produced", 0, 2, 3, ()),
         ("log", 0, 2, 3, ()),
@@ -216,11 +216,15 @@ def placed(kind: str) -> tuple[np.ndarray, int]:
 @pytest.mark.parametrize("kind", ["whole", "one stretch", "stretches", "scattered", "none"])
 def test_columns_go_from_rows_to_places_and_back_as_by_index(kind: str) -> None:
     at, size = placed(kind)
-    where, by_place, column = Where(Stretches(at + 3), 3, size), np.arange(size) * 3, np.arange(len(at)) + 1
+    where, by_place, column = (
+        RowPositions(ConsecutiveRuns(at + 3), 3, size),
+        np.arange(size) * 3,
+        np.arange(len(at)) + 1,
+    )
     assert where.whole == (kind == "whole")
     assert where.of(by_place).tolist() == by_place[at].tolist()
     assert where.places(np.arange(len(at))).tolist() == at.tolist()
-    assert np.flatnonzero(where.taken()).tolist() == np.unique(at).tolist()
+    assert np.flatnonzero(where.occupied()).tolist() == np.unique(at).tolist()
     assert where.count().tolist() == np.bincount(at, minlength=size).tolist()
     same = by_place[at] + (np.arange(len(at)) % 3 == 0)
     assert where.same(by_place, same).tolist() == (by_place[at] == same).tolist()
@@ -232,15 +236,17 @@ def test_columns_go_from_rows_to_places_and_back_as_by_index(kind: str) -> None:
 
 
 def test_numbers_that_mostly_go_up_by_one_are_stretches_and_others_are_none() -> None:
-    told = {kind: Stretches(placed(kind)[0]) for kind in ("whole", "one stretch", "stretches", "scattered", "none")}
-    assert {kind: of.begins.tolist() for kind, of in told.items()} == {
+    reported = {
+        kind: ConsecutiveRuns(placed(kind)[0]) for kind in ("whole", "one stretch", "stretches", "scattered", "none")
+    }
+    assert {kind: of.begins.tolist() for kind, of in reported.items()} == {
         "whole": [0],
         "one stretch": [0],
         "stretches": [0, ROWS - 10],
         "scattered": [],
         "none": [],
     }
-    for kind, of in told.items():
+    for kind, of in reported.items():
         assert kind == "none" or (of.least, of.most) == (of.numbers.min(), of.numbers.max())
 
 
@@ -262,13 +268,13 @@ def test_offsets_are_their_own_places_until_they_are_sparse_and_then_they_are_ra
     offsets: list[list[int]], size: int
 ) -> None:
     columns = [np.array(column, np.int64) for column in offsets]
-    places = Places(columns)
+    places = OffsetIndex(columns)
     assert len(places) == size
     for number, column in enumerate(columns):
         where = places.where(number)
         assert where.places(np.arange(len(column))).tolist() == places.at(column).tolist()
         assert places.offsets(places.at(column)).tolist() == column.tolist()
-        assert len(where.taken()) == size
+        assert len(where.occupied()) == size
         assert not len(column) or 0 <= places.at(column).min() <= places.at(column).max() < size
         for offset in column.tolist():
             assert places.below(offset) == places.at(np.array([offset]))[0]

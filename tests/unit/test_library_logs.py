@@ -47,7 +47,7 @@ def nobody() -> Iterator[Endpoint]:
 def test_nothing_of_an_administrators_client_is_shown(nobody: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
     with library_logs.quiet():
         connections = Connections({1: nobody})
-    assert connections.ask_once(1, MetadataRequest()) is None
+    assert connections.request_once(1, MetadataRequest()) is None
     connections.close()
     assert caplog.records == []
 

@@ -71,7 +71,7 @@ def test_what_cannot_be_is_refused(kind: Any, options: dict[str, Any], sentence:
 
 def test_producers_are_told() -> None:
     for workload in (PollLoop(skew=1.5, burst_every_s=2), WorkerPool(skew=1.5, burst_every_s=2)):
-        told = workload.producer_config()
-        assert (told["skew"], told["burst_every_s"]) == (1.5, 2)
-    told = PollLoop(transaction_records=200, abort_every=3).producer_config()
-    assert (told["transaction_records"], told["abort_every"]) == (200, 3)
+        reported = workload.producer_config()
+        assert (reported["skew"], reported["burst_every_s"]) == (1.5, 2)
+    reported = PollLoop(transaction_records=200, abort_every=3).producer_config()
+    assert (reported["transaction_records"], reported["abort_every"]) == (200, 3)

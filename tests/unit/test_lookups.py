@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from fencepost.checkers.tables.committed import Committed
 from fencepost.checkers.tables.effects import Effect, by_key
-from fencepost.checkers.tables.rows import Accepted, Window
-from fencepost.checkers.tables.spans import FEW, Spans
+from fencepost.checkers.tables.interval_index import FEW, IntervalIndex
+from fencepost.checkers.tables.rows import OffsetCommit, Window
 
 TIMES = st.integers(0, 12)
 WINDOWS = st.builds(Window, TIMES, TIMES)  # some end before they begin, as those of damaged histories do
@@ -17,7 +17,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 1), WINDOWS), max_size=5 * FEW)
 
 @given(ROWS, WINDOWS)
 def test_spans_find_the_rows_of_a_key_that_meet_a_window(rows: list[tuple[int, Window]], window: Window) -> None:
-    spans = Spans(rows, lambda row: row[0], lambda row: row[1])
+    spans = IntervalIndex(rows, lambda row: row[0], lambda row: row[1])
     for key in (0, 1, 2):
         mine = [row for row in rows if row[0] == key]
         assert spans.get(key, []) == mine
@@ -25,12 +25,12 @@ def test_spans_find_the_rows_of_a_key_that_meet_a_window(rows: list[tuple[int, W
         assert list(spans.meeting(key, window)) == met
 
 
-COMMITS = st.lists(st.builds(Accepted, st.just(0), st.integers(-1, 9), st.just(0), TIMES, st.integers(0, 2), TIMES))
+COMMITS = st.lists(st.builds(OffsetCommit, st.just(0), st.integers(-1, 9), st.just(0), TIMES, st.integers(0, 2), TIMES))
 
 
 @given(COMMITS, TIMES, TIMES)
 def test_the_offsets_that_somebody_may_be_told_are_those_from_the_last_answered_one_on(
-    rows: list[Accepted], one_ns: int, other_ns: int
+    rows: list[OffsetCommit], one_ns: int, other_ns: int
 ) -> None:
     from_ns, to_ns = sorted((one_ns, other_ns))
     answered = [n for n, commit in enumerate(rows) if 0 < commit.answered_ns <= from_ns]

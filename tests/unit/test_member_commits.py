@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fencepost_member import policies
-from fencepost_member.commits import Commits
+from fencepost_member.commits import Committer
 from fencepost_member.config import COMMIT_POLICIES, TRANSACTION, LoopConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.ownership import Ownership
-from fencepost_member.planted import commits as wrong_commits
-from fencepost_member.planted import records, turns
+from fencepost_member.ownership import AssignmentNumbers
+from fencepost_member.planted_bugs import bug_trigger, records
+from fencepost_member.planted_bugs import commits as wrong_commits
 from fencepost_member.policies import AfterBatch, AfterProcessing, Asynchronous, BeforeProcessing
-from fencepost_member.transactional import InTransaction
+from fencepost_member.transaction_policy import InTransaction
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -55,9 +55,9 @@ def log(tmp_path):
 
 
 def policy(kind, adapter, log, *owned, every_ms=0):
-    ownership = Ownership()
-    ownership.take(owned)
-    return kind(LoopConfig(commit_every_ms=every_ms), adapter, Commits(adapter, log), ownership)
+    ownership = AssignmentNumbers()
+    ownership.assign(owned)
+    return kind(LoopConfig(commit_every_ms=every_ms), adapter, Committer(adapter, log), ownership)
 
 
 def test_what_was_refused_is_committed_again_when_it_is_due_again(log):
@@ -74,7 +74,7 @@ def test_what_was_refused_is_committed_again_when_it_is_due_again(log):
 def test_a_batch_is_committed_when_all_of_it_is_processed(log):
     adapter = Answers()
     batch = policy(AfterBatch, adapter, log, A, every_ms=60_000)
-    assert batch.undivided, "the loop asks between polls only"
+    assert batch.batch_atomic, "the loop asks between polls only"
     for offset in (5, 6, 7):
         batch.finished(A, offset)
     batch.between()
@@ -104,7 +104,7 @@ def test_a_commit_never_goes_back_inside_an_interval_and_may_after_it(log):
         after.finished(A, next_offset)
         after.between()
     assert adapter.asked == [{A: 5}]
-    after.giving_up([A], lost=True)
+    after.revoking([A], lost=True)
     after.finished(A, 3)
     after.between()
     assert adapter.asked == [{A: 5}, {A: 3}]
@@ -115,7 +115,7 @@ def test_what_is_not_owned_is_not_committed_and_what_is_lost_is_forgotten(log):
     after = policy(AfterProcessing, adapter, log, A, every_ms=60_000)
     after.finished(A, 5)
     after.finished(B, 5)
-    after.giving_up([A], lost=True)
+    after.revoking([A], lost=True)
     after.leave()
     assert adapter.asked == []
 
@@ -125,7 +125,7 @@ def test_what_is_given_up_is_committed_while_it_is_still_owned(log):
     after = policy(AfterProcessing, adapter, log, A, B, every_ms=60_000)
     after.finished(A, 5)
     after.finished(B, 9)
-    after.giving_up([A], lost=False)
+    after.revoking([A], lost=False)
     assert adapter.asked == [{A: 5}]
     assert log.found()[0]["detail"] == {"mode": "on-revoke"}
 
@@ -190,7 +190,7 @@ def test_an_asynchronous_commit_is_due_by_time_and_what_is_given_up_is_waited_fo
         later.finished(tp, 5)
     later.between()
     later.finished(A, 6)
-    later.giving_up([A], lost=False)
+    later.revoking([A], lost=False)
     assert adapter.asked == [{A: 6}], "behind what is unanswered"
     later.leave()
     assert adapter.asked == [{A: 6}, {B: 5}]
@@ -205,7 +205,7 @@ def test_an_answer_that_comes_when_newer_positions_were_reached_changes_nothing_
         later.finished(tp, 5)
     later.between()
     later.finished(A, 6)
-    later.giving_up([A], lost=False)
+    later.revoking([A], lost=False)
     for tp, offset in ((A, 7), (B, 8)):  # the first one came back
         later.finished(tp, offset)
         later.between()
@@ -228,9 +228,9 @@ def test_an_answer_that_comes_when_newer_positions_were_reached_changes_nothing_
 
 def test_a_commit_of_nothing_is_asked_of_nobody_and_the_next_one_is(log):
     left_out, adapter = [A], Later()
-    commits = Commits(adapter, log, lambda offsets, _: {tp: o for tp, o in offsets.items() if tp not in left_out})
-    ownership = Ownership()
-    ownership.take([A])
+    commits = Committer(adapter, log, lambda offsets, _: {tp: o for tp, o in offsets.items() if tp not in left_out})
+    ownership = AssignmentNumbers()
+    ownership.assign([A])
     later = Asynchronous(LoopConfig(commit_every_ms=0), adapter, commits, ownership)
     later.finished(A, 5)
     later.between()
@@ -271,18 +271,18 @@ def test_at_most_once_has_nothing_to_do_with_records_it_does_not_own(log):
 
 
 def test_out_of_order_processes_a_poll_back_to_front(log):
-    assert records.OutOfOrder(None, log, Ownership()).arrange([(0, A, 1), (1, A, 2)]) == [(1, A, 2), (0, A, 1)]
+    assert records.OutOfOrder(None, log, AssignmentNumbers()).arrange([(0, A, 1), (1, A, 2)]) == [(1, A, 2), (0, A, 1)]
 
 
 def test_a_stale_backlog_goes_on_with_what_was_given_up_but_not_with_what_came_back(log, monkeypatch):
     monkeypatch.setattr(records, "BACKLOG_S", 60)
-    ownership, adapter, committed = Ownership(), Answers(), {A: 1, B: 1}
+    ownership, adapter, committed = AssignmentNumbers(), Answers(), {A: 1, B: 1}
     adapter.committed = lambda partitions: committed
-    ownership.take([A, B])
+    ownership.assign([A, B])
     backlog = records.StaleBacklog(adapter, log, ownership)
     assert backlog.arrange([(0, A, 1), (1, B, 1)]) == []
-    ownership.give_up([A, B])
-    ownership.take([B])
+    ownership.revoke([A, B])
+    ownership.assign([B])
     monkeypatch.setattr(records, "BACKLOG_S", 0)
     assert backlog.arrange([]) == []  # nobody has come past it yet
     committed.update({A: 2, B: 2})
@@ -292,27 +292,27 @@ def test_a_stale_backlog_goes_on_with_what_was_given_up_but_not_with_what_came_b
 
 def test_off_by_one_commits_the_last_offset_and_says_so(log):
     adapter = Answers()
-    bug = wrong_commits.OffByOne(adapter, log, Ownership())
-    Commits(adapter, log, bug.offsets).commit({A: 5}, "sync")
+    bug = wrong_commits.OffByOne(adapter, log, AssignmentNumbers())
+    Committer(adapter, log, bug.offsets).commit({A: 5}, "sync")
     assert adapter.asked == [{A: 4}]
     assert log.found()[0]["partitions"] == [["orders", 0, 4]]
 
 
 def test_nobody_is_wrong_before_the_warm_up_is_over(harness, log):
-    wrong = turns.Turns(log.folder, 0, 1)
+    wrong = bug_trigger.BugTrigger(log.folder, 0, 1)
     harness.begin("phase", detail={"name": "warm-up"})
     assert not wrong.due
     harness.begin("phase", detail={"name": "chaos"})
     assert wrong.due
-    wrong.taken()
+    wrong.fired()
     assert not wrong.due
-    assert not turns.Turns(log.folder, 60).due
+    assert not bug_trigger.BugTrigger(log.folder, 60).due
 
 
 def test_commit_ahead_commits_a_poll_that_it_goes_on_to_process(warm, log, monkeypatch):
     monkeypatch.setattr(wrong_commits, "EVERY_S", 0)
-    ownership, adapter = Ownership(), Answers()
-    ownership.take([A])
+    ownership, adapter = AssignmentNumbers(), Answers()
+    ownership.assign([A])
     work = [(0, A, 4), (1, A, 5), (2, B, 9)]
     assert wrong_commits.CommitAhead(adapter, log, ownership).arrange(work) == work
     assert adapter.asked == [{A: 5}]
@@ -320,33 +320,33 @@ def test_commit_ahead_commits_a_poll_that_it_goes_on_to_process(warm, log, monke
 
 def test_a_foreign_commit_is_of_a_partition_that_was_never_owned(warm, log, monkeypatch):
     monkeypatch.setattr(wrong_commits, "EVERY_S", 0)
-    ownership, adapter = Ownership(), Answers()
+    ownership, adapter = AssignmentNumbers(), Answers()
     adapter.partitions = lambda topics: [A, B]
-    ownership.take([A])
+    ownership.assign([A])
     bug = wrong_commits.ForeignCommit(adapter, log, ownership)
     for _ in range(5):
         bug.arrange([(0, A, 1)])
-    assert adapter.asked == [{B: 0}] * turns.TIMES
-    ownership.take([B])
+    assert adapter.asked == [{B: 0}] * bug_trigger.TIMES
+    ownership.assign([B])
     assert wrong_commits.ForeignCommit(adapter, log, ownership).arrange([(0, A, 1)])
-    assert len(adapter.asked) == turns.TIMES
+    assert len(adapter.asked) == bug_trigger.TIMES
 
 
 def test_a_late_commit_is_of_a_partition_that_was_given_up(warm, log, monkeypatch):
     monkeypatch.setattr(wrong_commits, "EVERY_S", 0)
-    ownership, adapter, committed = Ownership(), Answers(), {A: 7, B: 9}
+    ownership, adapter, committed = AssignmentNumbers(), Answers(), {A: 7, B: 9}
     adapter.committed = lambda partitions: committed
-    ownership.take([A, B])
+    ownership.assign([A, B])
     bug = wrong_commits.LateCommit(adapter, log, ownership)
     bug.arrange([(0, A, 7), (1, B, 3)])
     assert adapter.asked == []
-    ownership.give_up([A])
+    ownership.revoke([A])
     bug.arrange([(2, B, 4)])
     assert adapter.asked == []  # nobody has come past it yet
     committed[A] = 8
     bug.arrange([(2, B, 4)])
     assert adapter.asked == [{A: 7}]
-    ownership.take([A])
+    ownership.assign([A])
     bug.arrange([(3, B, 5)])
     assert adapter.asked == [{A: 7}]
 
@@ -355,7 +355,7 @@ def test_a_wrong_start_is_a_little_below_the_committed_offset_and_recorded(log):
     adapter, begun = Answers(), []
     adapter.committed = lambda partitions: {A: 25, B: 5}
     adapter.start_at = begun.append
-    wrong_commits.WrongStart(adapter, log, Ownership()).assigned([A, B])
+    wrong_commits.WrongStart(adapter, log, AssignmentNumbers()).assigned([A, B])
     assert begun == [{A: 15}]
     assert [(e["kind"], e["partitions"]) for e in log.found()] == [("seek", [["orders", 0, 15]])]
 
@@ -372,7 +372,7 @@ class Seeking(Answers):
 
 
 def transaction_of(policy, *work):
-    assert policy.undivided
+    assert policy.batch_atomic
     assert policy.admit([(0, tp, offset + 1) for tp, offset in work])
     for tp, offset in work:
         policy.finished(tp, offset + 1)
@@ -388,7 +388,7 @@ def test_a_transaction_holds_what_a_poll_returned(log):
     assert adapter.asked == [{A: 6, B: 9}, {A: 7}]
     assert adapter.sought == []
     assert {e["detail"]["mode"] for e in log.found()} == {"transaction"}
-    within.giving_up([A], lost=False)
+    within.revoking([A], lost=False)
     within.leave()
     assert len(adapter.asked) == 2, "nothing is in hand"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.group.event_tail import LiveEvents, RecordCounts, count_records, last_poll_ns
+from fencepost.group.event_tail import EventTail, RecordCounts, count_records, last_poll_ns
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder
@@ -21,11 +21,11 @@ def log(tmp_path):
 
 @pytest.fixture
 def live(tmp_path):
-    return LiveEvents(tmp_path / "member-0.1.jsonl")
+    return EventTail(tmp_path / "member-0.1.jsonl")
 
 
 def test_nothing_is_known_of_a_member_that_has_told_nothing(tmp_path):
-    live = LiveEvents(tmp_path / "nobody.jsonl")
+    live = EventTail(tmp_path / "nobody.jsonl")
     live.refresh()
     assert (live.started, live.owned) == (None, frozenset())
 
@@ -114,9 +114,9 @@ def test_what_was_told_is_kept_by_kind_the_last_line_of_each_but_for_what_comes_
     stall = log.begin("stall", partitions=[("orders", 0, 7)])
     log.note("commit")
     live.refresh()
-    assert [e["end_ns"] for e in live.told["stall"].values()] == [0]
+    assert [e["end_ns"] for e in live.reported["stall"].values()] == [0]
     log.end(stall)
     log.note("stall", begin_ns=1)
     live.refresh()
-    assert [e["end_ns"] > 0 for e in live.told["stall"].values()] == [True, True]
-    assert not live.told["commit"]
+    assert [e["end_ns"] > 0 for e in live.reported["stall"].values()] == [True, True]
+    assert not live.reported["commit"]

@@ -13,8 +13,8 @@ from fencepost.evidence.segment_reader import read_segments
 from fencepost_member import adapters, loop, payload
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.loop import Member
-from fencepost_member.process import Reload, Stall
+from fencepost_member.loop import MemberLoop
+from fencepost_member.process import ReloadSwitch, StallSwitch
 from fencepost_member.recorder import Recorder
 from fencepost_member.segments import FAILED, PARKED
 
@@ -59,9 +59,9 @@ def test_polls_that_are_more_than_a_second_apart_are_an_event(tmp_path, monkeypa
     lane = Recorder(tmp_path, "member-0.1").lane()._replace(polled=lambda _: next(times))
     events = EventLog(tmp_path / "events.jsonl", "member-0.1")
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1")
-    assert Member(config, lane, events, stop).run() == ""
-    told = [e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "poll-gap"]
-    assert [(e["begin_ns"], e["end_ns"]) for e in told] == gaps
+    assert MemberLoop(config, lane, events, stop).run() == ""
+    reported = [e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "poll-gap"]
+    assert [(e["begin_ns"], e["end_ns"]) for e in reported] == gaps
 
 
 def test_a_client_that_commits_as_it_is_closed_is_not_asked_then_who_it_is(tmp_path, monkeypatch):
@@ -81,9 +81,9 @@ def test_a_client_that_commits_as_it_is_closed_is_not_asked_then_who_it_is(tmp_p
     monkeypatch.setattr(adapters, "connect", connect)
     lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1")
-    assert Member(config, lane, events, stop).run() == ""
-    (told,) = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "commit")
-    assert (told["member_id"], told["generation"]) == ("a", 1)
+    assert MemberLoop(config, lane, events, stop).run() == ""
+    (reported,) = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "commit")
+    assert (reported["member_id"], reported["generation"]) == ("a", 1)
 
 
 def test_who_is_told_reads_its_configuration_again_and_subscribes_to_what_is_there_now(tmp_path, monkeypatch):
@@ -93,16 +93,16 @@ def test_who_is_told_reads_its_configuration_again_and_subscribes_to_what_is_the
     monkeypatch.setattr(adapters, "connect", lambda config, member: silent)
     topics = {"orders": {"0": 0}, "payments": {"0": 1}}
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", topics, "127.0.0.1:1", without=("orders",))
-    reload = Reload(lambda: replace(config, without=()))
+    reload = ReloadSwitch(lambda: replace(config, without=()))
     reload.listen()
     signal.raise_signal(signal.SIGHUP)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
-    assert Member(config, lane, events, stop, reload=reload).run() == ""
+    assert MemberLoop(config, lane, events, stop, reload=reload).run() == ""
     assert asked == [["payments"], ["orders", "payments"]]
-    *_, told = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
-    assert told["detail"] == {"topics": ["orders", "payments"]}
-    assert 0 < told["begin_ns"] <= told["end_ns"]
+    *_, reported = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
+    assert reported["detail"] == {"topics": ["orders", "payments"]}
+    assert 0 < reported["begin_ns"] <= reported["end_ns"]
 
 
 HANDLER = """
@@ -131,7 +131,7 @@ def test_the_users_handler_gets_key_and_value_of_each_record_and_ends_the_member
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
     recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
     with pytest.raises(ValueError, match="poison"):
-        Member(config, recorder.lane(), events, stop).run()
+        MemberLoop(config, recorder.lane(), events, stop).run()
     assert importlib.import_module("handlers").seen == [(b"5", b"a"), (b"5", b"b")]
     (segment,), damaged = read_segments(tmp_path / "segments")
     rows = segment.records
@@ -179,7 +179,7 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     loop = LoopConfig(into="dead", on_failure="park", poison_every=2, commit_every_ms=0, keep_order=keeps_order)
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
     recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
-    member = Member(config, recorder.lane(), events, stop)
+    member = MemberLoop(config, recorder.lane(), events, stop)
     # A client may tell what it was assigned while it closes; nobody parks by then, nor knows who did.
     monkeypatch.setattr(silent, "close", lambda: member.assigned([("orders", 0)], lambda: None))
     member.assigned([("orders", 0)], lambda: None)
@@ -189,8 +189,8 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     assert segment.records["outcome"].tolist() == outcomes
     assert [bool(done_ns) for done_ns in segment.records["done_ns"]] == [True] * 4
     letters = [1, 2, 3] if keeps_order else [1, 3]
-    told = [[*([n] if n in letters else []), {("orders", 0): n + 1}] for n in range(4)]
-    assert story[: 4 + len(letters)] == [one for each in told for one in each]
+    reported = [[*([n] if n in letters else []), {("orders", 0): n + 1}] for n in range(4)]
+    assert story[: 4 + len(letters)] == [one for each in reported for one in each]
     assert taken == ([("orders", 0)] if keeps_order else [])
 
 
@@ -234,7 +234,7 @@ class Leaving:
         """Nothing is open."""
 
 
-class Slow(Stall):
+class Slow(StallSwitch):
     """Each record's handler is slow; the second one's for too long, the first time."""
 
     def __init__(self):
@@ -254,7 +254,7 @@ def relinquishing(tmp_path, monkeypatch, stall, stays=False):
     slow = LoopConfig(deadline_ms=50, commit="after-batch")
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=slow)
     recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
-    client.member = Member(config, recorder.lane(), events, stop, stall)
+    client.member = MemberLoop(config, recorder.lane(), events, stop, stall)
     return client
 
 
@@ -269,9 +269,9 @@ def test_who_is_too_slow_with_a_record_gives_up_all_but_what_is_done_and_comes_b
     assert rows["offset"].tolist() == [0, 1, 2, 3, 1, 2, 3]
     assert rows["outcome"].tolist() == [0, FAILED, 0, 0, 0, 0, 0]
     assert [bool(done_ns) for done_ns in rows["done_ns"]] == [True, True, False, False, True, True, True]
-    *_, told = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
-    assert told["detail"] == {"topics": ["orders"], "relinquished": [["orders", 0]]}
-    assert 0 < told["begin_ns"] < told["end_ns"]
+    *_, reported = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
+    assert reported["detail"] == {"topics": ["orders"], "relinquished": [["orders", 0]]}
+    assert 0 < reported["begin_ns"] < reported["end_ns"]
 
 
 def test_a_client_that_gives_nothing_up_is_not_waited_for_for_ever(tmp_path, monkeypatch):
@@ -282,7 +282,7 @@ def test_a_client_that_gives_nothing_up_is_not_waited_for_for_ever(tmp_path, mon
 
 
 def test_a_slow_handler_waits_until_nobody_asks_for_it_or_its_time_is_over():
-    slow = Stall()
+    slow = StallSwitch()
     assert slow.wait() is True
     slow.listen()
     signal.raise_signal(signal.SIGUSR1)
@@ -308,7 +308,7 @@ def test_each_loop_has_bugs_of_its_own(tmp_path, loop, known):
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
     lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
     with pytest.raises(ConfigError, match=f"planted_bug is 'sleepy', it must be one of {known}"):
-        Member(config, lane, events, threading.Event())
+        MemberLoop(config, lane, events, threading.Event())
 
 
 def test_a_bug_that_nobody_knows_is_refused(tmp_path):
@@ -316,4 +316,4 @@ def test_a_bug_that_nobody_knows_is_refused(tmp_path):
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
     lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
     with pytest.raises(ConfigError, match="planted_bug is 'sleepy', it must be one of seek-back, "):
-        Member(config, lane, events, threading.Event())
+        MemberLoop(config, lane, events, threading.Event())

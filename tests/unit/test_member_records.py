@@ -7,9 +7,9 @@ import json
 import pytest
 
 from fencepost_member import payload
-from fencepost_member.account import redacted
-from fencepost_member.config import ConfigError, Numbers, read_member, read_producer
-from fencepost_member.ownership import Ownership, names, places, rows
+from fencepost_member.config import ConfigError, PartitionNumbers, read_member, read_producer
+from fencepost_member.member_events import redacted
+from fencepost_member.ownership import AssignmentNumbers, names, places, rows
 
 MEMBER = {
     "actor": "member-0.1",
@@ -41,13 +41,13 @@ def test_the_hash_of_a_key_is_a_signed_number_that_never_changes():
 
 
 def test_the_assignment_intervals_of_a_partition_are_numbered_over_a_whole_life():
-    ownership, tp = Ownership(), ("orders", 3)
-    assert ownership.take([tp, ("orders", 4)]) == {tp: 0, ("orders", 4): 0}
-    ownership.give_up([tp])
+    ownership, tp = AssignmentNumbers(), ("orders", 3)
+    assert ownership.assign([tp, ("orders", 4)]) == {tp: 0, ("orders", 4): 0}
+    ownership.revoke([tp])
     assert ownership.of([tp]) == {tp: -1}
-    assert ownership.take([tp]) == {tp: 1}
+    assert ownership.assign([tp]) == {tp: 1}
     assert ownership.intervals == {tp: 1, ("orders", 4): 0}
-    ownership.give_up([("orders", 9)])
+    ownership.revoke([("orders", 9)])
 
 
 def test_partitions_are_written_as_events_want_them():
@@ -61,7 +61,7 @@ def test_a_member_reads_its_configuration(tmp_path):
     file.write_text(json.dumps({**MEMBER, "loop": {"batch": 1}}))
     config = read_member(str(file))
     assert (config.loop.batch, config.loop.commit, config.protocol) == (1, "after-processing", "cooperative")
-    assert Numbers(config.topics) == {("orders", 0): 7, ("orders", 1): 8}
+    assert PartitionNumbers(config.topics) == {("orders", 0): 7, ("orders", 1): 8}
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_secrets_are_redacted_before_settings_are_written_down():
 def test_a_partition_that_was_added_has_a_number_of_its_own_and_the_same_for_everybody():
     topics = {"orders": {"0": 0, "1": 1}, "audits": {"0": 2}}
     added = [("orders", 2), ("orders", 3), ("audits", 1), ("audits", 2)]
-    one, other = Numbers(topics), Numbers(topics)
+    one, other = PartitionNumbers(topics), PartitionNumbers(topics)
     assert [one[tp] for tp in added] == [other[tp] for tp in reversed(added)][::-1]
     assert len(set(one.values())) == 7
-    assert Numbers({"orders": {"0": 0, "1": 1}})["orders", 2] == 2
+    assert PartitionNumbers({"orders": {"0": 0, "1": 1}})["orders", 2] == 2
     with pytest.raises(KeyError):
         one["nobody's", 0]

@@ -18,9 +18,9 @@ from fencepost.group import postgres_schema
 from fencepost.workloads import ExclusiveWrites
 from fencepost_member import databases
 from fencepost_member import store as stores
-from fencepost_member.critical import Critical
 from fencepost_member.databases import FILE
 from fencepost_member.events import EventLog, read
+from fencepost_member.exclusive_processing import ExclusiveProcessing
 from fencepost_member.store import Store
 
 A, B = ("orders", 0), ("orders", 1)
@@ -170,8 +170,8 @@ def test_what_it_holds_is_told_in_its_own_order(opened: Open, clock: Clock, tmp_
     log = EventLog(tmp_path / "events" / "harness.jsonl", "harness")
     effects.of_store(tmp_path, log)
     log.close()
-    told = read(tmp_path / "events" / "harness.jsonl").events
-    assert [(e["kind"], e["actor"], e["partitions"], e["detail"], e["begin_ns"] > 1000 * NS) for e in told] == [
+    reported = read(tmp_path / "events" / "harness.jsonl").events
+    assert [(e["kind"], e["actor"], e["partitions"], e["detail"], e["begin_ns"] > 1000 * NS) for e in reported] == [
         ("effect", "member-1.1", [["orders", 0, 7]], {"seq": 1, "token": 2, "key": -1}, True),
         ("effect", "member-0.1", [["orders", 0, 7]], {"seq": 2, "token": 1, "key": -1}, True),
     ]
@@ -191,13 +191,14 @@ def test_a_run_without_a_store_tells_nothing_and_of_one_that_is_none_it_tells_th
     (tmp_path / FILE).write_bytes(b"no database at all, but longer than a header" * 100)
     effects.of_store(tmp_path, log)
     log.close()
-    told = read(tmp_path / "events" / "harness.jsonl").events
+    reported = read(tmp_path / "events" / "harness.jsonl").events
     text = "the store of the run cannot be read: file is not a database"
-    assert [(e["kind"], e["detail"]) for e in told] == [("unrecorded", {"text": text, "parts": ["effects"]})]
+    assert [(e["kind"], e["detail"]) for e in reported] == [("unrecorded", {"text": text, "parts": ["effects"]})]
 
 
 class Section:
-    """What a member does inside of critical sections; ``meanwhile`` is what happens while it works on an offset."""
+    """What a member does inside of critical sections; ``run_between_looks`` is what happens while it works on an
+    offset."""
 
     def __init__(self, store: Store) -> None:
         self.told: list[tuple[str, int]] = []
@@ -210,7 +211,7 @@ class Section:
             finished=lambda tp, following: self.say("finished", following), between=lambda: None
         )
         handling: Any = self.work
-        self.way = Critical(store, handling, lane, policy, lambda: None, self.stop)
+        self.way = ExclusiveProcessing(store, handling, lane, policy, lambda: None, self.stop)
 
     def say(self, what: str, number: int) -> None:
         self.told.append((what, number))

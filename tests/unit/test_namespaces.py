@@ -17,7 +17,7 @@ from fencepost.network.namespaces import OURS, Namespace
 @pytest.fixture
 def elsewhere() -> Iterator[Namespace]:
     """That of a process which waits in one of its own."""
-    if shutil.which("unshare") is None or namespaces.lacking():
+    if shutil.which("unshare") is None or namespaces.missing_reason():
         pytest.skip("network namespaces cannot be made or entered here")
     argv = ["unshare", "--net", "sh", "-c", "echo there; read line"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -30,7 +30,7 @@ from fencepost.model.topic import Topic
 from fencepost.scenario import loader
 from fencepost.scenario.overrides import override
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import PastSession, at, every, past_session
+from fencepost.schedule.entries import PastSession, at, every, past_session
 from fencepost.targets import leader_of, member, one_member, owner_of
 from fencepost.workloads import PollLoop
 

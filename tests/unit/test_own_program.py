@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import Effects
-from fencepost.clusters import backends, docker_host, local
-from fencepost.clusters.attachment import Attachment
+from fencepost.clusters import backends, local
+from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.docker import host
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
 from fencepost.model.clients import BLACK_BOX, LINES, MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.runner.preflight import check_command, isolating_option
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram, PollLoop
-from fencepost_member import config, functions
+from fencepost_member import config, user_functions
 
 COMMAND = (sys.executable, "-m", "shop.consumer")
 GROUP = Group(command=COMMAND, config={"session.timeout.ms": 6000})
@@ -43,9 +44,9 @@ def test_its_settings_stay_but_for_those_that_are_given() -> None:
 def test_members_and_producers_are_told_what_they_know() -> None:
     workload = OwnProgram(rate_hz=900, producers=3)
     assert set(workload.member_config(0)) < {f.name for f in fields(config.LoopConfig)}
-    told = workload.producer_config()
-    assert told["rate_hz"] * told.pop("producers") == 900
-    assert set(told) < {f.name for f in fields(config.ProducerConfig)}
+    reported = workload.producer_config()
+    assert reported["rate_hz"] * reported.pop("producers") == 900
+    assert set(reported) < {f.name for f in fields(config.ProducerConfig)}
 
 
 @pytest.mark.parametrize("fault", [Stall(), ChangeSubscription(), ChangeAssignor()])
@@ -165,7 +166,7 @@ def test_a_program_that_nothing_would_redirect_is_refused_before_it_starts() -> 
 def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
     for abilities in (local.ABILITIES, Attachment.abilities):
         check_command(GROUP, abilities, "x")
-    check_command(Group(), docker_host.ABILITIES, "docker")
+    check_command(Group(), host.ABILITIES, "docker")
     with pytest.raises(
         PlanError, match="our image does not contain the program; use local or attach, or give the group"
     ):
@@ -174,7 +175,7 @@ def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
 
 def test_an_image_is_for_containers_and_holds_its_program_itself() -> None:
     boxed = Group(command=["no-such-program-here"], client=BLACK_BOX, image="shop:1")
-    check_command(boxed, docker_host.ABILITIES, "docker")
+    check_command(boxed, host.ABILITIES, "docker")
     for abilities in (local.ABILITIES, Attachment.abilities):
         with pytest.raises(PlanError, match="cannot run the group's program: it has no containers; use docker"):
             check_command(boxed, abilities, "x")
@@ -187,7 +188,7 @@ def test_a_payload_gives_bytes_text_or_json(tmp_path: Path, monkeypatch: Any, bo
     name = f"fakes_{abs(hash(body))}"
     (tmp_path / f"{name}.py").write_text(f"def order(key, seq): return {body}\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert functions.values_of(f"{name}:order")(3, 4) == value
+    assert user_functions.values_of(f"{name}:order")(3, 4) == value
 
 
 @pytest.mark.parametrize(
@@ -202,14 +203,14 @@ def test_a_payload_that_gives_none_is_refused_before_the_producer_connects(paylo
     with pytest.raises(
         config.ConfigError, match=f"the payload {payload} returns no value for key 0, seq 0: .*{sentence}"
     ):
-        functions.values_of(payload)
+        user_functions.values_of(payload)
 
 
 def test_a_handler_that_is_not_there_is_refused_before_the_member_connects() -> None:
     with pytest.raises(
         config.ConfigError, match=r"the handler shop:write cannot be imported: ModuleNotFoundError: .*shop"
     ):
-        functions.handler_of("shop:write")
+        user_functions.handler_of("shop:write")
 
 
 def test_our_own_loop_has_no_planted_bug_beside_a_handler() -> None:

@@ -344,11 +344,11 @@ def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     pytester.makepyfile(
         """
 import os
-from fencepost.processes.concurrency import HELD, turn
+from fencepost.processes.concurrency import HELD, run_permit
 
 def test_cluster(chaos_cluster):
     assert HELD in os.environ
-    with turn("a run beside it", within_s=0):
+    with run_permit("a run beside it", within_s=0):
         pass
 
 def test_none():

@@ -34,9 +34,9 @@ def test_members_and_producers_are_told_what_they_know():
     ):
         workload = kind(rate_hz=90, producers=3)
         assert set(workload.member_config(0)) == known - others
-        told = workload.producer_config()
-        assert told["rate_hz"] * told.pop("producers") == 90
-        assert set(told) < {f.name for f in fields(config.ProducerConfig)}
+        reported = workload.producer_config()
+        assert reported["rate_hz"] * reported.pop("producers") == 90
+        assert set(reported) < {f.name for f in fields(config.ProducerConfig)}
 
 
 def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():
@@ -254,8 +254,8 @@ def test_a_supervisor_leaves_members_the_time_for_what_a_poll_returns():
 def test_who_requeues_writes_into_no_other_topic():
     asked = Scenario("x", [Topic("orders", 4)], Group(), Requeue(handler="shop:write", deadline_ms=0))
     assert asked.outputs() == ()
-    told = asked.workload.member_config(0)
-    assert (told["into"], told["on_failure"]) == ("", "requeue")
+    reported = asked.workload.member_config(0)
+    assert (reported["into"], reported["on_failure"]) == ("", "requeue")
     assert Scenario.from_json(asked.to_json()).workload == asked.workload
     workloads = Requeue(), Requeue(commit="transaction")
     assert [p.guarantee for w in workloads for p in w.promises() if isinstance(p, Requeued)] == [

@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from fencepost.clock import eventually
-from fencepost_member.account import Account
-from fencepost_member.backpressure import Paused
+from fencepost_member.backpressure import PausedPartitions
 from fencepost_member.config import LoopConfig
-from fencepost_member.handling import Handling
-from fencepost_member.planted import POOLS
+from fencepost_member.member_events import MemberReporter
+from fencepost_member.planted_bugs import POOLS
 from fencepost_member.pool import Pool
-from fencepost_member.process import Stall
+from fencepost_member.process import StallSwitch
+from fencepost_member.processing import RecordHandler
 
 A, B = ("orders", 0), ("orders", 1)
 SOON_S = 10
@@ -41,7 +41,7 @@ class Bench:
 
     def pool(self, kind: type[Pool] = Pool, **options: Any) -> Pool:
         loop = LoopConfig(**{"workers": 3, **options})
-        paused = Paused(self, cast(Account, UNTOLD))
+        paused = PausedPartitions(self, cast(MemberReporter, UNTOLD))
         pool: Pool = kind(loop, self, self.handle, self, paused, None)  # type: ignore[arg-type]
         self.pools.append(pool)
         return pool
@@ -124,7 +124,7 @@ def test_the_revoked_callback_waits_for_what_is_begun_and_drops_the_rest_and_oth
     hand(pool, B, 10)
     eventually(lambda: len(bench.begun) == 2, SOON_S, "both partitions to be begun")
     threading.Timer(0.05, bench.open[A].set).start()
-    assert pool.giving_up([A], lost=False) == 1
+    assert pool.revoking([A], lost=False) == 1
     assert (bench.told, bench.ended) == ({A: 1}, [0])
     bench.open[B].set()
     settled(pool, lambda: bench.told == {A: 1, B: 11}, "the one that stays to be done")
@@ -139,7 +139,7 @@ def test_the_revoked_callback_has_what_is_before_a_finished_record_done_so_that_
     eventually(lambda: bench.begun == [0], SOON_S, "the first one to be begun")
     pool._ledgers[A].begin(2)  # as a second worker would
     threading.Timer(0.05, bench.open[A].set).start()
-    assert pool.giving_up([A], lost=False) == 3
+    assert pool.revoking([A], lost=False) == 3
     assert (bench.told, bench.begun) == ({A: 3}, [0, 2, 1])
 
 
@@ -147,7 +147,7 @@ def test_the_callback_waits_no_longer_than_it_may_and_what_was_not_finished_is_n
     pool = bench.pool(wait_ms=1)
     hand(pool, A, 0)
     eventually(lambda: bench.begun == [0], SOON_S, "it to be begun")
-    assert pool.giving_up([A], lost=False) == 0
+    assert pool.revoking([A], lost=False) == 0
     bench.open[A].set()
     eventually(lambda: bench.ended == [0], SOON_S, "it to be done nevertheless")
     pool.process([], [])
@@ -156,18 +156,18 @@ def test_the_callback_waits_no_longer_than_it_may_and_what_was_not_finished_is_n
 
 def test_a_revocation_is_put_off_until_what_is_begun_is_done_and_nothing_more_is_begun(bench: Bench) -> None:
     pool = bench.pool(delay_revoke=True)
-    assert pool.may_give_up([A]), "nothing is in hand"
+    assert pool.may_revoke([A]), "nothing is in hand"
     hand(pool, A, 0, 1)
     eventually(lambda: bench.begun == [0], SOON_S, "the first one to be begun")
-    assert not pool.may_give_up([A])
+    assert not pool.may_revoke([A])
     hand(pool, A, 2)
     hand(pool, B, 10)
     bench.open[B].set()
     settled(pool, lambda: bench.told == {B: 11}, "the partition that stays to be done meanwhile")
-    assert not pool.may_give_up([A])
+    assert not pool.may_revoke([A])
     bench.open[A].set()
-    eventually(lambda: pool.may_give_up([A]), SOON_S, "the partition to be free")
-    assert pool.giving_up([A], lost=False) == 1
+    eventually(lambda: pool.may_revoke([A]), SOON_S, "the partition to be free")
+    assert pool.revoking([A], lost=False) == 1
     assert (bench.told, bench.begun) == ({A: 1, B: 11}, [0, 10])
 
 
@@ -177,11 +177,11 @@ def test_a_revocation_is_put_off_no_longer_than_it_may_and_each_has_its_own_time
     hand(pool, B, 10)
     eventually(lambda: sorted(bench.begun) == [0, 10], SOON_S, "both to be begun")
     for tp in (A, B):
-        assert not pool.may_give_up([tp])
-        eventually(lambda tp=tp: pool.may_give_up([tp]), SOON_S, "its time to be over")
+        assert not pool.may_revoke([tp])
+        eventually(lambda tp=tp: pool.may_revoke([tp]), SOON_S, "its time to be over")
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(pool._finished, "wait_for", lambda *_: pytest.fail("it waits once more"))
-            assert pool.giving_up([tp], lost=False) == 0
+            assert pool.revoking([tp], lost=False) == 0
     assert bench.told == {}
 
 
@@ -190,7 +190,7 @@ def test_nothing_is_waited_for_when_partitions_are_lost(bench: Bench) -> None:
     hand(pool, A, 0, 1)
     eventually(lambda: bench.begun == [0], SOON_S, "one to be begun")
     assert bench.paused == {A}
-    assert pool.giving_up([A], lost=True) == 0
+    assert pool.revoking([A], lost=True) == 0
     assert (bench.told, bench.paused) == ({}, set())
     hand(pool, A, 0, 1)  # it is ours again: what is begun ends first
     bench.open[A].set()
@@ -203,7 +203,7 @@ def test_of_what_is_lost_nothing_is_begun_any_more_not_even_before_what_is_finis
     hand(pool, A, 0, 1, 2, keys="xxy")
     eventually(lambda: bench.begun == [0], SOON_S, "the first one to be begun")
     pool._ledgers[A].begin(2)  # as a second worker would
-    pool.giving_up([A], lost=True)
+    pool.revoking([A], lost=True)
     bench.open[A].set()
     eventually(lambda: not pool._tasks, SOON_S, "nothing to be left")
     assert bench.begun == [0]
@@ -232,7 +232,7 @@ def test_a_pool_that_is_wrong_goes_on_with_what_is_not_its_own_or_commits_past_w
 ) -> None:
     careless = bench.pool(POOLS["unawaited-workers"])
     hand(careless, A, 0, 1)
-    careless.giving_up([A], lost=False)
+    careless.revoking([A], lost=False)
     bench.open[A].set()
     eventually(lambda: bench.ended == [0, 1], SOON_S, "all to be done by who has it no longer")
     bench.open[A].clear()
@@ -246,7 +246,7 @@ def test_a_pool_that_is_wrong_goes_on_with_what_is_not_its_own_or_commits_past_w
 
 def test_a_single_record_is_slow_where_its_partition_is() -> None:
     waited: list[float] = []
-    handling = Handling(LoopConfig(slow_partition=1, slow_ms=20), Bench(), None, Stall())  # type: ignore[arg-type]
+    handling = RecordHandler(LoopConfig(slow_partition=1, slow_ms=20), Bench(), None, StallSwitch())  # type: ignore[arg-type]
     handling._never.wait = waited.append  # type: ignore[assignment, method-assign]
     handling(0, A, 1, (None, None), None)
     handling(1, B, 1, (None, None), None)

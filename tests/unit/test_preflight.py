@@ -14,13 +14,13 @@ from stage import Shell
 
 from fencepost import plugin, runner, seeds
 from fencepost.clusters import backends
-from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.attach.backend import Attachment
 from fencepost.errors import Complaints, FencepostError, PlanError, ProvisionError, ScenarioError, refuse
 from fencepost.faults import Kill, MoveCoordinator, Pause
 from fencepost.model.topic import Topic
 from fencepost.runner import preflight
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import OwnProgram, PollLoop
 

@@ -14,13 +14,13 @@ from fencepost.clock import eventually
 from fencepost.errors import MemberError, PlanError, ScenarioError
 from fencepost.faults import Stall
 from fencepost.group import programs
-from fencepost.group.incarnation import Home, Incarnation
+from fencepost.group.incarnation import Incarnation, RunPaths
 from fencepost.interfaces.process import Environment, Interpreter
 from fencepost.model.clients import LINES, VERIFIABLE, Client, MemberSpec
 from fencepost.model.topic import Topic
-from fencepost.processes.owner import Owner
+from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import one_member
 from fencepost.workloads import ExclusiveWrites, OwnProgram, PollLoop, Transform
 from fencepost_member.events import EventLog, read
@@ -58,10 +58,10 @@ CONFIG: dict[str, Any] = {
 
 
 class Case:
-    def __init__(self, folder: Path, owner: Owner, *words: str) -> None:
+    def __init__(self, folder: Path, owner: ProcessOwner, *words: str) -> None:
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
         self.folder = folder
-        home = Home(owner, EventLog(folder / "history/events/harness.jsonl", "harness"), folder / "history", folder)
+        home = RunPaths(owner, EventLog(folder / "history/events/harness.jsonl", "harness"), folder / "history", folder)
         command = (sys.executable, str(folder / "program.py"), "{group}", "{config}", "{instance_id}", *words)
         self.life = Incarnation(home, "member-0.1", "", CONFIG, Interpreter(command=command, lines=True))
         self.life.wait_started()
@@ -75,13 +75,13 @@ class Case:
 def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(programs, "READ_ON_S", 0.3)
-    with Owner.open(tmp_path) as owner:
+    with ProcessOwner.open(tmp_path) as owner:
         yield lambda *words: Case(tmp_path, owner, *words)
 
 
 def scribe_of(case: Case) -> psutil.Process:
     own = psutil.Process().children()
-    return next(child for child in own if "fencepost_member.lines" in child.cmdline() and child.is_running())
+    return next(child for child in own if "fencepost_member.json_lines" in child.cmdline() and child.is_running())
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_a_child_that_keeps_the_output_holds_nobody_up_and_is_told(case: Any) ->
         ("eager", {"loop": {"commit": "auto-delivered"}}, ["--enable-autocommit"]),
     ],
 )
-def test_verifiable_consumer_is_told_as_it_wants_it(protocol: str, more: dict[str, Any], told: list[str]) -> None:
+def test_verifiable_consumer_is_told_as_it_wants_it(protocol: str, more: dict[str, Any], reported: list[str]) -> None:
     argv = " ".join(programs._verifiable({**CONFIG, "client": VERIFIABLE, "protocol": protocol, **more}))
-    assert all(part in argv for part in told)
+    assert all(part in argv for part in reported)
     assert ("--session-timeout" in argv) == (protocol != "consumer")
     assert ("--enable-autocommit" in argv) == ("loop" in more)
 
@@ -232,7 +232,7 @@ def test_faults_that_tell_our_loop_something_are_refused() -> None:
     ],
 )
 def test_kafkas_own_client_is_told_what_other_members_read_and_a_program_of_the_users_is_not(
-    client: str, own: dict[str, str], told: list[str]
+    client: str, own: dict[str, str], reported: list[str]
 ) -> None:
     lines = programs._properties({**CONFIG, "actor": "member-0.1", "client": client, "client_config": own}).splitlines()
-    assert [line.partition("=")[2] for line in lines if line.startswith("isolation.level=")] == told
+    assert [line.partition("=")[2] for line in lines if line.startswith("isolation.level=")] == reported

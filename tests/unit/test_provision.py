@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.clusters import cache, provision
+from fencepost.clusters import cache
+from fencepost.clusters.kafka import provision
 from fencepost.errors import ProvisionError
 from fencepost.model.settings import KAFKAS
 
@@ -145,8 +146,8 @@ def test_a_missing_java_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize(("told", "named"), [("1.8.0_402", "Java 8"), ("11.0.22", "Java 11")])
-def test_an_old_java_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, told: str, named: str) -> None:
-    program(tmp_path / "bin", "java", f"echo 'openjdk version \"{told}\"' >&2")
+def test_an_old_java_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reported: str, named: str) -> None:
+    program(tmp_path / "bin", "java", f"echo 'openjdk version \"{reported}\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ProvisionError, match=f"is {named}: install 17 or later"):
         provision.java()

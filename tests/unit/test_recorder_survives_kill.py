@@ -17,7 +17,7 @@ import pytest
 
 from fencepost.clock import eventually
 from fencepost.evidence.seal import SealReport, seal
-from fencepost.history import State
+from fencepost.history import RecordState
 from fencepost.history.run_folder import RunFolder
 
 ACTOR = "member-0.1"
@@ -94,7 +94,7 @@ def test_everything_finished_is_there_after_sigkill(killed: tuple[RunFolder, Sea
         mine = rows.filter(np.asarray(rows["thread"]) == thread)
         states = np.asarray(mine["state"])
         count = int(finished[thread, 0])
-        assert (states[:count] == State.DONE).all(), "a record that the child had finished is not done"
+        assert (states[:count] == RecordState.DONE).all(), "a record that the child had finished is not done"
         assert count <= len(states) <= count + 1
         assert mine["offset"].to_pylist() == mine["ord"].to_pylist() == list(range(len(states)))
         commits = [row["offset"] for row in events.to_pylist() if row["partition"] == thread]

@@ -10,8 +10,8 @@ import pytest
 
 from fencepost_member.config import LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.instrument import claims
-from fencepost_member.instrument.program import Program
+from fencepost_member.instrument import consumer_names
+from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.recorder import Recorder
 
@@ -29,9 +29,9 @@ class Told(Recording):
         config = MemberConfig("member-0.1", 0, 0, str(folder), "g", topics, "127.0.0.1:1", loop=loop)
         log, lane = EventLog(folder / "events.jsonl", "member-0.1"), Recorder(folder, "member-0.1").lane()
         program = SimpleNamespace(config=config, history=lambda claim: (log, lane), knows=lambda consumer: None)
-        claim = claims.claim(config, folder / "claims")
+        claim = consumer_names.claim(config, folder / "claims")
         self.identities = [("a", 1)]
-        super().__init__(cast("Program", program), claim, lambda: self.identities[-1])
+        super().__init__(cast("InstrumentedProgram", program), claim, lambda: self.identities[-1])
         self.subscribing(["orders"])
 
     def came(self, offset: int) -> None:
@@ -49,8 +49,8 @@ class Told(Recording):
     def asked(self) -> list[dict[int, int] | None]:
         """Of each answered commit what was stored when the program asked for it, if it named nothing."""
         last = {e["id"]: e for e in read(self._folder / "events.jsonl").events if e["kind"] == "commit" and e["end_ns"]}
-        told = (e["detail"].get("asked") for e in last.values())
-        return [None if rows is None else {p: at for _, p, at in rows} for rows in told]
+        reported = (e["detail"].get("asked") for e in last.values())
+        return [None if rows is None else {p: at for _, p, at in rows} for rows in reported]
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_several_partitions_of_which_some_have_nothing_new(recording: Told) -> N
 def test_an_answer_that_nothing_is_stored_may_overtake_one_of_the_coordinator(recording: Told) -> None:
     recording.came(4)
     recording.committing(recording.stored(), wait=False, named=False)
-    with recording.giving_up("revoked", [A]):
+    with recording.revoked_callback("revoked", [A]):
         pass
     recording.committing(recording.stored(), wait=False, named=False)
     recording.nothing_to_commit("LOCAL_NO_OFFSET")

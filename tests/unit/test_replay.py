@@ -13,7 +13,7 @@ import stage
 from stage import Shell
 
 from fencepost.errors import RunFolderError, ScenarioError
-from fencepost.evidence import event_table
+from fencepost.evidence import parquet_events
 from fencepost.faults import BlackHole, MoveCoordinator, Pause, ScaleOut
 from fencepost.history import EventKind
 from fencepost.history.run_folder import RunFolder
@@ -22,8 +22,8 @@ from fencepost.model import Validity
 from fencepost.model.topic import Topic
 from fencepost.repeat import batch, replay
 from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.entries import at, every
 from fencepost.schedule.plan import Plan
-from fencepost.schedule.single import at, every
 from fencepost.targets import all_members, brokers, coordinator, idle, member, members, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
@@ -51,8 +51,8 @@ def run_of(tmp_path: Path, plan: Plan, hit: list[Any] = HIT) -> Path:
     for step, target in enumerate(hit):
         log.note(EventKind.FAULT, detail={"step": step, "fault": "any", "target": str(target)})
     log.note(EventKind.SKIPPED, detail={"step": len(hit), "fault": "any", "reason": "nothing matched"})
-    rows = event_table.read_rows(folder.history / "events" / "harness.jsonl")[0]
-    event_table.write(folder.path / replay.EVENTS, rows)
+    rows = parquet_events.read_rows(folder.history / "events" / "harness.jsonl")[0]
+    parquet_events.write(folder.path / replay.EVENTS, rows)
     return folder.path
 
 
@@ -163,9 +163,9 @@ def test_an_exact_replay_pins_what_was_hit(shell: Shell, monkeypatch: pytest.Mon
         (1, 1, "1 of 1 (100 %; with 95 % confidence 21 to 100 %)"),
     ],
 )
-def test_a_rate_is_told_with_its_interval(failed: int, of: int, told: str) -> None:
+def test_a_rate_is_told_with_its_interval(failed: int, of: int, reported: str) -> None:
     """The values of Wilson's score interval are those of its published tables."""
-    assert batch.rate(failed, of) == told
+    assert batch.rate(failed, of) == reported
 
 
 def test_runs_that_tell_nothing_have_no_rate() -> None:

@@ -21,9 +21,11 @@ from rich.console import Console
 from fencepost.model import Finding, Severity, Validity
 from fencepost.repeat import replay
 from fencepost.reports import folder as folders
-from fencepost.reports import headline, html, junit, palette, story, text, timeline, view
+from fencepost.reports import html, junit, run_timeline, text, verdict_summary, view
 from fencepost.reports.glossary import GLOSSARY
-from fencepost.reports.scale import Scale
+from fencepost.reports.timeline import intervals as timeline_intervals
+from fencepost.reports.timeline import palette
+from fencepost.reports.timeline.scale import Scale
 
 HOSTILE = "</title></style></script><img src=http://evil.test/x onerror=alert(1)><script>alert(2)</script>"
 HOSTILE += "{{7*7}}[red]\x00\x1b"
@@ -52,9 +54,9 @@ def invalid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     finding = replace(runs.lost(topic=HOSTILE, sentence=HOSTILE), kind=HOSTILE, reason=HOSTILE)
-    told = runs.verdict(HOSTILE, runs.checks("invalid", finding), faults=({"fault": HOSTILE},))
+    reported = runs.verdict(HOSTILE, runs.checks("invalid", finding), faults=({"fault": HOSTILE},))
     path = tmp_path_factory.mktemp("runs") / "hostile"
-    return runs.write_run(path, told, runs.group_history(HOSTILE, HOSTILE), name=HOSTILE, topic=HOSTILE)
+    return runs.write_run(path, reported, runs.group_history(HOSTILE, HOSTILE), name=HOSTILE, topic=HOSTILE)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,7 @@ POLLED = "the program polled again or closed its consumer, or committed past it"
     ],
 )
 def test_the_page_says_by_which_rule_a_record_is_processed(
-    tmp_path: Path, workload: dict[str, str], started: dict[str, str], told: str
+    tmp_path: Path, workload: dict[str, str], started: dict[str, str], reported: str
 ) -> None:
     history = runs.group_history()
     history.add("started", "member-0.2", 9.5, detail={"member": 0, **started})
@@ -94,8 +96,8 @@ def test_the_page_says_by_which_rule_a_record_is_processed(
     scenario["scenario"]["workload"].update(workload)
     (run / "scenario.json").write_text(json.dumps(scenario))
     rows = dict(view.judged(folders.read(run)))
-    assert rows.get("a record counts as processed", "") == told
-    assert told in page(run)
+    assert rows.get("a record counts as processed", "") == reported
+    assert reported in page(run)
 
 
 @pytest.mark.parametrize(
@@ -111,13 +113,13 @@ def test_the_page_says_by_which_rule_a_record_is_processed(
     ],
 )
 def test_members_that_are_not_alike_are_told_by_their_clients(
-    invalid: Path, tmp_path: Path, members: object, told: str
+    invalid: Path, tmp_path: Path, members: object, reported: str
 ) -> None:
     run = shutil.copytree(invalid, tmp_path / "run")
     scenario = json.loads((run / "scenario.json").read_text())
     scenario["scenario"]["group"]["members"] = members
     (run / "scenario.json").write_text(json.dumps(scenario))
-    assert told in page(run).partition('id="promises"')[0].replace("\n", "")
+    assert reported in page(run).partition('id="promises"')[0].replace("\n", "")
 
 
 ABOUT = "What is done with the group `on purpose`, and what it shows.\n"
@@ -130,18 +132,18 @@ def test_page_and_terminal_say_what_the_scenario_shows(tmp_path: Path) -> None:
     for about in (ABOUT, HOSTILE):
         scenario["scenario"]["about"] = about
         (run / "scenario.json").write_text(json.dumps(scenario))
-        told = page(run)
-        head = told.partition('id="verdict"')[0].partition("<h1>")[2]
+        reported = page(run)
+        head = reported.partition('id="verdict"')[0].partition("<h1>")[2]
         assert f'<p class="note">{escape(about.replace(chr(0), ""))}' in head.replace(chr(0), "")
-        assert told.count(str(escape(about))) == 1
+        assert reported.count(str(escape(about))) == 1
         assert about.split("{{")[0].strip() in terminal(run)
 
 
 class TestThePage:
     def test_it_tells_the_worst_finding_before_everything_else(self, invalid: Path) -> None:
-        told = page(invalid)
-        assert told.index("offset 4711 of orders-7 was committed past") < told.index('id="promises"')
-        assert "1 promise broken: at-least-once; 13 violations in all." in told
+        reported = page(invalid)
+        assert reported.index("offset 4711 of orders-7 was committed past") < reported.index('id="promises"')
+        assert "1 promise broken: at-least-once; 13 violations in all." in reported
 
     def test_a_rebalance_tells_what_it_dealt_where_the_verdict_does(self, invalid: Path) -> None:
         table = re.search(r"6 rebalances</summary>.*?</table>", page(invalid), re.DOTALL)
@@ -152,46 +154,51 @@ class TestThePage:
     def test_the_worst_finding_is_the_most_alarming_one_not_the_most_frequent(self) -> None:
         frequent = Finding("redelivery", Severity.VIOLATION, 90_000)
         checks = runs.checks("invalid")
-        told = runs.verdict("x", (replace(checks[2], findings=(frequent,)), checks[0]))
-        worst = headline.worst(told)
+        reported = runs.verdict("x", (replace(checks[2], findings=(frequent,)), checks[0]))
+        worst = verdict_summary.worst(reported)
         assert worst is not None
         assert worst.finding.kind == "unseen"
 
     def test_violations_stand_apart_from_what_is_permitted(self, invalid: Path) -> None:
-        told = section(page(invalid), "findings")
-        folded = told.index("Permitted under the promises made")
-        assert told.index('id="violation-1"') < folded < told.index('id="permitted-1"') < told.index('id="note-1"')
+        reported = section(page(invalid), "findings")
+        folded = reported.index("Permitted under the promises made")
+        assert (
+            reported.index('id="violation-1"')
+            < folded
+            < reported.index('id="permitted-1"')
+            < reported.index('id="note-1"')
+        )
 
     def test_a_valid_run_says_what_it_rests_on_and_shows_no_violation(self, tmp_path: Path) -> None:
-        told = page(runs.valid_run(tmp_path / "run"))
-        assert "All 3 checks are valid, over up to 132,614 facts; faults proven: 4 of 4." in told
-        assert "No violation was found." in told
-        assert 'class="own' in told
-        assert 'class="accused"' not in section(told, "timeline").partition('id="plot"')[2]
+        reported = page(runs.valid_run(tmp_path / "run"))
+        assert "All 3 checks are valid, over up to 132,614 facts; faults proven: 4 of 4." in reported
+        assert "No violation was found." in reported
+        assert 'class="own' in reported
+        assert 'class="accused"' not in section(reported, "timeline").partition('id="plot"')[2]
 
     def test_an_unknown_run_names_the_reason_and_marks_the_unproven_fault(self, tmp_path: Path) -> None:
-        told = page(runs.unknown_run(tmp_path / "run"))
-        assert "412 facts judged, at least 1,000 are needed; 1 fault of 3 without proof" in told
-        row = re.search(r'<tr id="step-1" class="unproven">.*?</tr>', told, re.DOTALL)
+        reported = page(runs.unknown_run(tmp_path / "run"))
+        assert "412 facts judged, at least 1,000 are needed; 1 fault of 3 without proof" in reported
+        row = re.search(r'<tr id="step-1" class="unproven">.*?</tr>', reported, re.DOTALL)
         assert row is not None
         assert "not proven" in row[0]
         assert "awaited T" in row[0]
-        assert "not applicable" in section(told, "faults")
+        assert "not applicable" in section(reported, "faults")
 
     def test_it_says_what_could_be_done_to_the_network(self, invalid: Path) -> None:
-        told = re.sub(r"<[^>]*>|\s+", " ", page(invalid))
-        assert re.search(r"network\.links +yes +network\.packets +no: iptables is missing", told)
+        reported = re.sub(r"<[^>]*>|\s+", " ", page(invalid))
+        assert re.search(r"network\.links +yes +network\.packets +no: iptables is missing", reported)
 
     def test_violations_of_a_run_that_cannot_be_judged_are_not_hidden(self, tmp_path: Path) -> None:
         doubtful = replace(runs.checks("invalid")[0], validity=Validity.UNKNOWN, reason="the audit is missing")
         run = runs.write_run(tmp_path / "run", runs.verdict("x", (doubtful,)), runs.group_history())
-        told = page(run)
-        assert "the audit is missing. 13 violations were seen, but cannot be trusted yet." in told
-        assert 'id="worst"' in told
+        reported = page(run)
+        assert "the audit is missing. 13 violations were seen, but cannot be trusted yet." in reported
+        assert 'id="worst"' in reported
 
     def test_a_consequence_that_was_not_seen_is_marked(self, tmp_path: Path) -> None:
-        told = runs.verdict("x", runs.checks("unknown"), faults=({"step": 1, "reached": False},))
-        row = section(page(runs.write_run(tmp_path / "run", told, runs.group_history())), "faults")
+        reported = runs.verdict("x", runs.checks("unknown"), faults=({"step": 1, "reached": False},))
+        row = section(page(runs.write_run(tmp_path / "run", reported, runs.group_history())), "faults")
         assert re.search(r"Expected consequence: fenced</span> <span class=.stamp unknown.>. not seen", row)
 
     def test_a_required_step_that_found_no_target_counts_as_unproven(self, tmp_path: Path) -> None:
@@ -199,7 +206,7 @@ class TestThePage:
         detail = {"step": 4, "fault": "kill", "reason": "nothing matched", "required": True}
         history.add("skipped", "harness", 40, 40, detail=detail)
         run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("unknown")), history)
-        assert headline.count_faults(story.tell(folders.read(run)).faults).due == 5
+        assert verdict_summary.count_faults(run_timeline.build(folders.read(run)).faults).due == 5
 
     def test_a_planned_step_without_a_trace_is_listed(self, invalid: Path, tmp_path: Path) -> None:
         run = copied(invalid, tmp_path)
@@ -219,34 +226,36 @@ class TestThePage:
     def test_counts_are_whole_where_examples_are_cut(self, tmp_path: Path) -> None:
         many = replace(runs.lost(), count=12_345, examples=runs.lost().examples * 50)
         run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("invalid", many)), runs.group_history())
-        told = section(page(run), "findings")
-        assert "12,345 times" in told
-        assert "30 more examples in verdict.json" in told
+        reported = section(page(run), "findings")
+        assert "12,345 times" in reported
+        assert "30 more examples in verdict.json" in reported
 
     def test_a_finding_without_a_sentence_is_told_by_its_kind_and_place(self) -> None:
-        told = headline.sentence("unseen", {"topic": "orders", "partition": 3, "offset": 4711, "cause": "skipped"})
-        assert told == f"{GLOSSARY['unseen']} Here it was never delivered to any member. At orders-3, offset 4711."
+        reported = verdict_summary.sentence(
+            "unseen", {"topic": "orders", "partition": 3, "offset": 4711, "cause": "skipped"}
+        )
+        assert reported == f"{GLOSSARY['unseen']} Here it was never delivered to any member. At orders-3, offset 4711."
 
     def test_each_kind_links_to_its_entry_in_the_glossary(self, invalid: Path) -> None:
-        told = page(invalid)
-        linked = set(re.findall(r'href="#(kind-[^"]+)"', told))
+        reported = page(invalid)
+        linked = set(re.findall(r'href="#(kind-[^"]+)"', reported))
         assert linked == {"kind-unseen", "kind-redelivery", "kind-assignment-overlap", "kind-redelivery-loop"}
-        assert all(told.count(f'id="{anchor}"') == 1 for anchor in linked)
+        assert all(reported.count(f'id="{anchor}"') == 1 for anchor in linked)
 
     def test_a_member_has_one_colour_everywhere(self, invalid: Path) -> None:
-        told = page(invalid)
-        styles = set(re.findall(r'class="who (c\d)[^"]*">member-2(?:\.1)?<', told))
-        drawn = set(re.findall(r'class="own (c\d)[^"]*"><title>[^<]*owned by member-2\.1,', told))
+        reported = page(invalid)
+        styles = set(re.findall(r'class="who (c\d)[^"]*">member-2(?:\.1)?<', reported))
+        drawn = set(re.findall(r'class="own (c\d)[^"]*"><title>[^<]*owned by member-2\.1,', reported))
         assert styles == drawn == {"c2"}
 
     def test_it_loads_nothing_and_admits_only_its_own_script(self, invalid: Path) -> None:
-        told = page(invalid)
-        assert not re.findall(r"(?:https?:)?//[a-z0-9]|\bsrc=|@import|<link", re.sub(r"\s//\s.*", "", told))
-        script = re.findall(r"<script>(.*?)</script>", told, re.DOTALL)
+        reported = page(invalid)
+        assert not re.findall(r"(?:https?:)?//[a-z0-9]|\bsrc=|@import|<link", re.sub(r"\s//\s.*", "", reported))
+        script = re.findall(r"<script>(.*?)</script>", reported, re.DOTALL)
         assert len(script) == 1
         digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
-        assert f"default-src &#39;none&#39;" in told or "default-src 'none'" in told  # noqa: F541
-        assert f"script-src 'sha256-{digest}'" in told
+        assert f"default-src &#39;none&#39;" in reported or "default-src 'none'" in reported  # noqa: F541
+        assert f"script-src 'sha256-{digest}'" in reported
 
 
 class TestHostileStrings:
@@ -258,19 +267,19 @@ class TestHostileStrings:
                 tags.append(tag)
                 assert not any(name.startswith("on") for name, _ in attrs)
 
-        told = page(hostile)
-        Tags().feed(told)
+        reported = page(hostile)
+        Tags().feed(reported)
         assert "img" not in tags
         assert tags.count("script") == 1
-        assert "{{7*7}}" in told
+        assert "{{7*7}}" in reported
 
     def test_junit_stays_well_formed(self, hostile: Path) -> None:
         suite = ET.parse(junit.render(hostile)).getroot()[0]
         assert suite.get("name") == HOSTILE.replace("\x00", "\ufffd").replace("\x1b", "\ufffd")
 
     def test_the_terminal_shows_markup_as_it_is(self, hostile: Path) -> None:
-        told = terminal(hostile)
-        assert told.count("{{7*7}}[red]") == told.count("onerror=alert(1)") >= 4
+        reported = terminal(hostile)
+        assert reported.count("{{7*7}}[red]") == reported.count("onerror=alert(1)") >= 4
 
 
 class TestMissingParts:
@@ -287,24 +296,24 @@ class TestMissingParts:
             (run / part).unlink()
         else:
             (run / part).write_text("[1]" if damage == "another shape" else "{ half a fi")
-        told = page(run)
-        assert f"{part} {'is missing' if damage == 'gone' else 'cannot be read'}" in told
+        reported = page(run)
+        assert f"{part} {'is missing' if damage == 'gone' else 'cannot be read'}" in reported
         assert part in terminal(run)
         ET.parse(junit.render(run))
-        assert ('id="worst"' in told) == (part != "verdict.json")
-        assert ("pause on member-2" in told) == (part != "history/events.parquet")
+        assert ('id="worst"' in reported) == (part != "verdict.json")
+        assert ("pause on member-2" in reported) == (part != "history/events.parquet")
 
     def test_an_empty_folder_gives_a_page_that_claims_nothing(self, tmp_path: Path) -> None:
-        told = page(tmp_path)
-        assert "UNKNOWN" in told
-        assert "The run was not judged: verdict.json is missing." in told
+        reported = page(tmp_path)
+        assert "UNKNOWN" in reported
+        assert "The run was not judged: verdict.json is missing." in reported
 
     def test_without_events_the_faults_are_told_from_the_verdict(self, invalid: Path, tmp_path: Path) -> None:
         run = copied(invalid, tmp_path)
-        told = json.loads((run / "verdict.json").read_text())
+        reported = json.loads((run / "verdict.json").read_text())
         fault = {"fault": "pause", "target": "member-2", "begun_s": 15.0, "proven_s": 15.5, "healed_s": 24.0}
-        told["faults"] = [{**fault, "took_effect": True, "evidence": "process 4711 in state T"}]
-        (run / "verdict.json").write_text(json.dumps(told))
+        reported["faults"] = [{**fault, "took_effect": True, "evidence": "process 4711 in state T"}]
+        (run / "verdict.json").write_text(json.dumps(reported))
         (run / "history/events.parquet").unlink()
         rows = section(page(run), "faults")
         assert "after 500 ms" in rows
@@ -319,14 +328,14 @@ class TestTheTimeline:
         h.add("revoked", "member-0.1", 2, 2.25, runs.orders(0))
         h.add("lost", "member-0.1", 3, 3.5, runs.orders(1))
         h.add("ended", "member-0.1", 5, 5, detail={"how": "killed"})
-        told = timeline.ownership(facts(h))
-        assert [(i.partition, i.how) for i in told] == [
+        reported = timeline_intervals.ownership(facts(h))
+        assert [(i.partition, i.how) for i in reported] == [
             ("orders-0", "revoked"),
             ("orders-1", "lost"),
             ("orders-2", "died"),
             ("orders-3", "died"),
         ]
-        first = told[0]
+        first = reported[0]
         moments = (first.begin_ns, first.assigned_ns, first.given_up_ns, first.end_ns)
         assert moments == (runs.at(1), runs.at(1.5), runs.at(2), runs.at(2.25))
 
@@ -335,7 +344,7 @@ class TestTheTimeline:
         h.add("assigned", "member-0.1", 1, 1.1, runs.orders(0))
         h.add("closed", "member-0.1", 4, 4.5)
         h.add("ended", "member-0.1", 5, 5, detail={"how": "closed"})
-        assert [(i.how, i.given_up_ns, i.end_ns) for i in timeline.ownership(facts(h))] == [
+        assert [(i.how, i.given_up_ns, i.end_ns) for i in timeline_intervals.ownership(facts(h))] == [
             ("closed", runs.at(4), runs.at(4.5))
         ]
 
@@ -344,16 +353,16 @@ class TestTheTimeline:
         names = ("member-0.1", "member-0b.1", "member-0b.1-2", "member-1.1")
         for at, name in enumerate(names, start=1):
             h.add("started", name, at, at, detail={"member": int(name[7])})
-        told = timeline.lives(facts(h))
-        assert [(life.incarnation, life.member) for life in told] == [
+        reported = timeline_intervals.lives(facts(h))
+        assert [(life.incarnation, life.member) for life in reported] == [
             *zip(names, ("member-0", "member-0b", "member-0b", "member-1"), strict=True)
         ]
         colours = palette.Palette(names)
         assert [colours.style(name) for name in names] == ["c0", "c1", "c1 alt", "c2"]
 
     def test_two_owners_at_once_are_drawn_one_above_the_other(self) -> None:
-        intervals = timeline.ownership(facts(runs.group_history()))
-        lanes = timeline.overlaps(intervals)
+        intervals = timeline_intervals.ownership(facts(runs.group_history()))
+        lanes = timeline_intervals.overlaps(intervals)
         assert {lane for lane, _ in lanes["orders-7"]} == {0, 1}
         assert {lane for lane, _ in lanes["orders-0"]} == {0}
 
@@ -368,7 +377,7 @@ class TestTheTimeline:
         assert len(before) == len(known["partitions"]) == len(folders.read(run).partitions)
 
     def test_every_interval_has_a_bar(self, invalid: Path) -> None:
-        intervals = story.tell(folders.read(invalid)).intervals
+        intervals = run_timeline.build(folders.read(invalid)).intervals
         assert len(intervals) == 24
         assert page(invalid).count('<g class="own ') == 24
 
@@ -376,9 +385,9 @@ class TestTheTimeline:
         rows = re.findall(
             r'<tr><td class="mono">orders-(\d+)</td>.*?<td class="num">([\d.]+) s<', page(invalid), re.DOTALL
         )
-        told = [(int(partition), float(begin)) for partition, begin in rows]
-        assert told == sorted(told)
-        assert {2, 10} <= {partition for partition, _ in told}
+        reported = [(int(partition), float(begin)) for partition, begin in rows]
+        assert reported == sorted(reported)
+        assert {2, 10} <= {partition for partition, _ in reported}
 
     def test_a_violation_is_marked_on_its_partition(self, invalid: Path) -> None:
         dense = re.sub(r">\s+<", "><", page(invalid))
@@ -386,25 +395,25 @@ class TestTheTimeline:
 
     def test_ticks_are_round_and_inside(self) -> None:
         scale = Scale(runs.at(3.1), runs.at(49), runs.ORIGIN_NS)
-        told = [tick.label for tick in scale.ticks() if tick.level == 0]
-        assert told == ["5 s", "10 s", "15 s", "20 s", "25 s", "30 s", "35 s", "40 s", "45 s"]
+        reported = [tick.label for tick in scale.ticks() if tick.level == 0]
+        assert reported == ["5 s", "10 s", "15 s", "20 s", "25 s", "30 s", "35 s", "40 s", "45 s"]
         assert all(0 <= float(tick.x.rstrip("%")) <= 100 for tick in scale.ticks())
 
 
 @pytest.mark.slow
 class TestAHugeRun:
     def test_the_page_is_bounded_and_says_what_it_aggregates(self, huge: Path) -> None:
-        told = page(huge)
-        assert len(told) < 4_000_000
-        assert "36 of 100 partitions are not drawn" in told
-        assert "are merged into grey bars" in told
-        assert re.search(r"class=\"own merged\"><title>[^<]+, \d+ short intervals", told)
+        reported = page(huge)
+        assert len(reported) < 4_000_000
+        assert "36 of 100 partitions are not drawn" in reported
+        assert "are merged into grey bars" in reported
+        assert re.search(r"class=\"own merged\"><title>[^<]+, \d+ short intervals", reported)
 
     def test_the_counts_stay_whole(self, huge: Path) -> None:
-        told = page(huge)
-        assert "59,900 assignment intervals" in told
-        assert "50,000, of which 0 not ok" in told
-        assert "1,000,000" in told
+        reported = page(huge)
+        assert "59,900 assignment intervals" in reported
+        assert "50,000, of which 0 not ok" in reported
+        assert "1,000,000" in reported
 
 
 class TestJUnit:
@@ -422,28 +431,28 @@ class TestJUnit:
 
     def test_it_carries_seed_folder_command_and_what_is_permitted(self, invalid: Path) -> None:
         suite = ET.parse(junit.render(invalid)).getroot()[0]
-        told = {p.get("name"): p.get("value") for p in suite.iter("property")}
-        assert told["seed"] == "20261121"
-        assert told["run"] == str(invalid)
-        assert told["command"] == f"fencepost replay {invalid}"
+        reported = {p.get("name"): p.get("value") for p in suite.iter("property")}
+        assert reported["seed"] == "20261121"
+        assert reported["run"] == str(invalid)
+        assert reported["command"] == f"fencepost replay {invalid}"
         assert "permitted: redelivery, 214 times" in "".join(o.text or "" for o in suite.iter("system-out"))
 
 
 class TestTheTerminal:
     def test_it_tells_verdict_checks_faults_and_the_worst_finding(self, invalid: Path) -> None:
-        told = terminal(invalid)
-        assert told.startswith("INVALID  coordinator moves while a member is a zombie, seed 20261121")
-        assert re.search(r"at-least-once +invalid +132,614 +13 +214", told)
-        assert re.search(r"pause +member-2 +15\.000 s +after 4\.0 ms", told)
-        assert "unseen, 13 times, against at-least-once\n  offset 4711 of orders-7" in told
+        reported = terminal(invalid)
+        assert reported.startswith("INVALID  coordinator moves while a member is a zombie, seed 20261121")
+        assert re.search(r"at-least-once +invalid +132,614 +13 +214", reported)
+        assert re.search(r"pause +member-2 +15\.000 s +after 4\.0 ms", reported)
+        assert "unseen, 13 times, against at-least-once\n  offset 4711 of orders-7" in reported
 
     def test_it_repeats_the_run_from_where_the_reader_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run = runs.invalid_run(tmp_path / "runs" / "it's mine")
         monkeypatch.chdir(tmp_path)
         command = re.search(r"repeat it: (.*\S)", terminal(run))[1]  # type: ignore[index]
-        told = shlex.split(command)
-        assert told == ["fencepost", "replay", "runs/it's mine"]
-        assert replay.load(Path(told[2]))[0].name == "coordinator moves while a member is a zombie"
+        reported = shlex.split(command)
+        assert reported == ["fencepost", "replay", "runs/it's mine"]
+        assert replay.load(Path(reported[2]))[0].name == "coordinator moves while a member is a zombie"
         assert str(tmp_path) not in page(run) + junit.render(run).read_text() + terminal(run)
 
     def test_it_says_when_no_command_can_repeat_the_run(self, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.errors import ClusterError, FaultError, WaitTimeout
 from fencepost.faults import ResetOffsets
-from fencepost.interfaces import Acts, Target
+from fencepost.interfaces import DeclaresAction, Target
 from fencepost.model import TopicPartition
 
 NOBODY = Target()
@@ -63,16 +63,16 @@ def test_what_is_committed_elsewhere_is_moved_and_declared(fault: ResetOffsets, 
     evidence = injection.proven()
     assert evidence.took_effect, evidence.what
     assert evidence.data == {"offsets": moves}
-    assert isinstance(injection, Acts)
+    assert isinstance(injection, DeclaresAction)
     assert [str(place) for place in injection.acts] == list(moves)
 
 
 @pytest.mark.parametrize(("members", "told"), [(("a",), "has 1 member$"), (("a", "b"), "has 2 members$")])
-def test_it_waits_until_nobody_is_in_the_group(members: tuple[str, ...], told: str) -> None:
+def test_it_waits_until_nobody_is_in_the_group(members: tuple[str, ...], reported: str) -> None:
     world = of(Admin(*members))
-    with pytest.raises(FaultError, match=told.replace("$", ": there is nothing to reset")):
+    with pytest.raises(FaultError, match=reported.replace("$", ": there is nothing to reset")):
         ResetOffsets().inject(world, NOBODY)
-    assert not ResetOffsets().awaits(of(Admin()), NOBODY)
+    assert not ResetOffsets().not_ready_reason(of(Admin()), NOBODY)
 
 
 def test_what_is_there_already_is_no_fault() -> None:
@@ -80,14 +80,14 @@ def test_what_is_there_already_is_no_fault() -> None:
     ResetOffsets().inject(world, NOBODY)
     with pytest.raises(FaultError, match="all committed offsets are where their partitions begin"):
         ResetOffsets().inject(world, NOBODY)
-    assert not ResetOffsets("latest").awaits(world, NOBODY)
+    assert not ResetOffsets("latest").not_ready_reason(world, NOBODY)
 
 
 @pytest.mark.parametrize("performs", [True, False])
 def test_one_that_nobody_answered_is_declared_and_looked_for(monkeypatch: pytest.MonkeyPatch, performs: bool) -> None:
     monkeypatch.setattr("fencepost.faults.reset_offsets.PROOF_S", 0.1)
     injection = ResetOffsets().inject(of(Admin(performs=performs, error=WaitTimeout("nobody answered"))), NOBODY)
-    assert isinstance(injection, Acts)
+    assert isinstance(injection, DeclaresAction)
     assert injection.acts == (P0, P1)
     evidence = injection.proven()
     assert evidence.took_effect is performs

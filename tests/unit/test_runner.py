@@ -25,7 +25,7 @@ from fencepost.model.topic import Topic
 from fencepost.processes import concurrency
 from fencepost.runner.phases import Phases
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
@@ -74,7 +74,7 @@ NO_ANSWER = WaitTimeout("waited 15 s for the coordinator of orders to tell its o
 @pytest.fixture
 def drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
     """Drains a run of one partition that ends at offset 7; returns what the group was told."""
-    monkeypatch.setattr(Phases, "say", lambda self, note: None)
+    monkeypatch.setattr(Phases, "show", lambda self, note: None)
     folder = RunFolder.create(tmp_path, "orders", 1)
     owner: Any = None
     begun: list[Any] = []
@@ -131,7 +131,7 @@ def test_effects_that_do_not_come_are_told_and_the_group_is_ended_in_order(
     drain: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes: list[str] = []
-    monkeypatch.setattr(Phases, "say", lambda self, note: notes.append(note))
+    monkeypatch.setattr(Phases, "show", lambda self, note: notes.append(note))
     done = drain(answering({ORDERS: 7}), answering({0: 7}), within_s=0.01, there=lambda count: False)
     assert done == ["producers stopped", "members stopped"]
     assert notes == ["waited 0.01 s for an effect of every record: 4 of 7 records have one"]
@@ -174,7 +174,7 @@ def test_a_run_holds_one_of_the_machines_places_and_gives_it_back_when_it_fails(
             SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=failing, observe=lambda p: notes.append(p.note)
         )
     assert concurrency.HELD not in os.environ
-    with concurrency.turn("another one", within_s=0):
+    with concurrency.run_permit("another one", within_s=0):
         pass
     (folder,) = tmp_path.glob("orders-1-*")
     assert phases_of(folder / "history/events/harness.jsonl") == [("provision", False, "no broker came up")]
@@ -219,13 +219,13 @@ def phases_of(path: Path) -> list[tuple[str, bool, str]]:
 def test_a_phase_that_fails_never_ends_and_says_why_and_the_next_ones_follow(tmp_path: Path) -> None:
     notes = []
     phases = Phases(EventLog(tmp_path / "harness.jsonl", "harness"), lambda progress: notes.append(progress.note))
-    with phases.told(), phases.phase("warm-up"):
+    with phases.report_errors(), phases.phase("warm-up"):
         raise MemberError("member-0.1 ended")
     with phases.phase("seal"):
         pass
 
     def interrupted() -> None:
-        with phases.told(), phases.phase("late"):
+        with phases.report_errors(), phases.phase("late"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

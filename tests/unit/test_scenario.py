@@ -12,8 +12,8 @@ from fencepost.faults import BlackHole, MoveCoordinator, Pause
 from fencepost.model.topic import Topic
 from fencepost.scenario import loader
 from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.entries import at, every, past_session
 from fencepost.schedule.plan import plan_to_json
-from fencepost.schedule.single import at, every, past_session
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 

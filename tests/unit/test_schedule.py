@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from fencepost.clusters.capabilities import network, on_network
+from fencepost.clusters.capabilities import network, with_packet_faults
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import (
     BlackHole,
@@ -20,13 +20,13 @@ from fencepost.faults import (
     ScaleOut,
     Stall,
 )
-from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory
 from fencepost.model.settings import SESSION
 from fencepost.runner.preflight import check_abilities
+from fencepost.schedule.entries import ScheduledFault, at, every, past_session
 from fencepost.schedule.plan import Plan, check_plan, plan_from_json, plan_to_json
 from fencepost.schedule.planning import make_plan
-from fencepost.schedule.single import At, at, every, past_session
 from fencepost.targets import coordinator, idle, member, one_member
 
 TIMES = {SESSION: 6.0}
@@ -41,7 +41,7 @@ class Healing:
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = ""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         raise NotImplementedError
 
 
@@ -54,7 +54,7 @@ class Moving:
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = ""
 
-    def inject(self, world: World, target: Target) -> Injection:
+    def inject(self, world: FaultContext, target: Target) -> Injection:
         raise NotImplementedError
 
 
@@ -124,8 +124,8 @@ def test_taking_an_entry_away_leaves_the_draws_of_the_entries_before_it():
         (at(5, ScaleOut(), idle()), r"idle\(1\) needs 1 spare members, the group has 0"),
         (at(5, Moving(), expect="sunshine"), "known expectations"),
         (every(8, Healing(), one_member(), until_s=4), "never fires"),
-        (At(8, Healing(), one_member(), every_s=8), "belong together"),
-        (At(8, Healing(), one_member(), until_s=8), "belong together"),
+        (ScheduledFault(8, Healing(), one_member(), every_s=8), "belong together"),
+        (ScheduledFault(8, Healing(), one_member(), until_s=8), "belong together"),
     ],
 )
 def test_a_step_that_cannot_do_what_it_says_is_refused_with_the_reason(entry, sentence):
@@ -176,10 +176,10 @@ def test_what_proxies_and_packets_both_can_do_is_done_as_the_scenario_wants(want
         at(2, Pause(), member(1), heal_after=1),
     ]
     plan, abilities = make_plan(schedule, 5, TIMES), lost(lacking)
-    done = on_network(plan, wanted, abilities)
+    done = with_packet_faults(plan, wanted, abilities)
     assert done.steps == (replace(plan.steps[0], fault=fault), plan.steps[1])
-    told = network(abilities, wanted)
-    assert told.get("used", "links") == ("packets" if isinstance(fault, DropPackets) else "links")
+    reported = network(abilities, wanted)
+    assert reported.get("used", "links") == ("packets" if isinstance(fault, DropPackets) else "links")
     if lacking and isinstance(fault, DropPackets):
         with pytest.raises(PlanError, match="needs packets, but on this machine iptables is missing"):
             check_abilities(done, abilities, "local")

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import columns
+from fencepost.evidence import parquet_records
 from fencepost.evidence.seal import FileReport, seal
-from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
@@ -85,7 +85,7 @@ def test_delivered_records_are_sorted_by_partition_and_ord_with_the_promised_col
         n = 3 * row["ord"] + row["tp"]
         assert row["offset"] == 1000 + row["ord"]
         assert (row["key"], row["seq"], row["poll"], row["position"]) == (n, n, n // 4, n % 4)
-        assert (row["state"] == State.DONE) == (n < 19)
+        assert (row["state"] == RecordState.DONE) == (n < 19)
         assert 0 < row["delivered_ns"] <= row["begin_ns"]
     assert report.damage == ()
     assert [(file.file, file.records) for file in report.files] == [
@@ -97,7 +97,7 @@ def test_delivered_records_are_sorted_by_partition_and_ord_with_the_promised_col
 def test_row_groups_never_mix_partitions_and_tell_their_range(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "ROW_GROUP_ROWS", 3)
+    monkeypatch.setattr(parquet_records, "ROW_GROUP_ROWS", 3)
     record(folder)
     seal(folder.path)
     metadata = pq.read_metadata(folder.history / f"delivered/{ACTOR}.parquet")
@@ -128,7 +128,7 @@ def test_every_state_is_told(folder: RunFolder) -> None:
     for index, end in zip(indices[2:], (lane.done, lane.parked, lane.failed), strict=True):
         end(index)
     seal(folder.path)
-    expected = [State.DELIVERED, State.BEGUN, State.DONE, State.PARKED, State.FAILED]
+    expected = [RecordState.DELIVERED, RecordState.BEGUN, RecordState.DONE, RecordState.PARKED, RecordState.FAILED]
     assert [row["state"] for row in delivered(folder)] == expected
 
 
@@ -161,11 +161,11 @@ def test_produced_records_are_split_by_whether_their_offset_is_known(folder: Run
     assert [(row["tp"], row["offset"], row["seq"], row["key"]) for row in acked] == [
         (n % 2, 100 + n, n, 5 * n) for n in (*range(0, 16, 2), *range(1, 16, 2))
     ]
-    assert all(row["acked_ns"] >= row["sent_ns"] > 0 and row["outcome"] == Sent.OK for row in acked)
+    assert all(row["acked_ns"] >= row["sent_ns"] > 0 and row["outcome"] == SendOutcome.OK for row in acked)
     others = rows(folder, "produced/producer-0.unacked.parquet")
     assert [(row["seq"], row["offset"], row["outcome"]) for row in others] == [
-        *((16, -1, Sent.FAIL), (18, -1, Sent.INFO)),
-        *((17, -1, Sent.INFO), (19, -1, Sent.ABORTED)),
+        *((16, -1, SendOutcome.FAIL), (18, -1, SendOutcome.INFO)),
+        *((17, -1, SendOutcome.INFO), (19, -1, SendOutcome.ABORTED)),
     ]
     assert [bool(row["acked_ns"]) for row in others] == [True, False, True, True]
 
@@ -359,8 +359,10 @@ def test_events_are_merged_by_id_and_spread_over_their_partitions(folder: RunFol
     table = pq.read_table(folder.history / "events.parquet")
     assert {field.name: str(field.type) for field in table.schema} == EVENT_COLUMNS
     found = table.to_pylist()
-    told = [(row["kind"], row["id"], row["topic"], row["partition"], row["offset"], row["outcome"]) for row in found]
-    assert told == [
+    reported = [
+        (row["kind"], row["id"], row["topic"], row["partition"], row["offset"], row["outcome"]) for row in found
+    ]
+    assert reported == [
         ("revoked", 1, "orders", 1, None, None),
         ("revoked", 1, "orders", 2, None, None),
         ("commit", 2, "orders", 1, 17, "ok"),

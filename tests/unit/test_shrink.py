@@ -13,10 +13,10 @@ from stage import Shell
 from fencepost.faults import Bounce, Pause
 from fencepost.model import Validity
 from fencepost.model.topic import Topic
-from fencepost.repeat.shrink import Attempt, Effort, Shrinking, Shrunk
-from fencepost.repeat.smaller import Case
+from fencepost.repeat.shrink.passes import Case
+from fencepost.repeat.shrink.shrinker import Attempt, Budget, Shrinking, Shrunk
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.single import at
+from fencepost.schedule.entries import at
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
@@ -44,7 +44,7 @@ def run_of(tmp_path: Path, validity: Validity, scenario: Scenario = SCENARIO) ->
     return folder.path
 
 
-def shrunk(fails: Callable[[Case, int], bool | str], effort: Effort = Effort()) -> tuple[Shrunk, list[Case]]:  # noqa: B008
+def shrunk(fails: Callable[[Case, int], bool | str], effort: Budget = Budget()) -> tuple[Shrunk, list[Case]]:  # noqa: B008
     performed: list[Case] = []
 
     def attempt(case: Case) -> Attempt:
@@ -53,7 +53,7 @@ def shrunk(fails: Callable[[Case, int], bool | str], effort: Effort = Effort()) 
         return Attempt(Path(f"run-{len(performed)}"), came is True, came if isinstance(came, str) else "valid")
 
     kept: list[Shrunk] = []
-    found = Shrinking("unseen", attempt, effort, kept.append).from_(CASE)
+    found = Shrinking("unseen", attempt, effort, kept.append).run(CASE)
     assert kept[-1] == found  # whenever somebody ends it, what is known is kept
     assert [len(known.tries) for known in kept] == sorted(len(known.tries) for known in kept)
     return found, performed
@@ -75,14 +75,14 @@ def test_what_is_needed_is_left_with_a_run_that_failed_and_its_rate() -> None:
 
 
 def test_no_more_runs_are_made_of_a_case_than_tell() -> None:
-    _, performed = shrunk(lambda case, _: "Bounce" in names(case), Effort(rate_runs=0))
+    _, performed = shrunk(lambda case, _: "Bounce" in names(case), Budget(rate_runs=0))
     assert performed.count(CASE) == 2  # both fail
     nothing = next(case for case in performed if not names(case))
     assert performed.count(nothing) == 2  # neither fails, so the third one changes nothing
 
 
 def test_a_failure_that_comes_now_and_then_is_believed_after_so_many() -> None:
-    found, performed = shrunk(lambda case, n: "Bounce" in names(case) and n != 2, Effort(rate_runs=0))
+    found, performed = shrunk(lambda case, n: "Bounce" in names(case) and n != 2, Budget(rate_runs=0))
     assert performed[:3] == [CASE] * 3
     assert found.case is not None
     assert (names(found.case), found.rate) == (["Bounce"], "")
@@ -94,14 +94,14 @@ def test_what_does_not_fail_again_is_not_shrunk() -> None:
 
 
 def test_another_failure_is_not_this_one_and_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    found, _ = shrunk(lambda case, _: True if len(names(case)) == 2 else "key-order", Effort(rate_runs=0))
+    found, _ = shrunk(lambda case, _: True if len(names(case)) == 2 else "key-order", Budget(rate_runs=0))
     assert found.case is not None
     assert len(names(found.case)) == 2
     assert "without any step: fails in 0 of 2 (but key-order)" in capsys.readouterr().out
 
 
 def test_when_time_is_over_what_was_found_counts(capsys: pytest.CaptureFixture[str]) -> None:
-    found, performed = shrunk(lambda case, _: True, Effort(minutes=0, rate_runs=1))
+    found, performed = shrunk(lambda case, _: True, Budget(minutes=0, rate_runs=1))
     assert (found.case, found.complete, performed) == (CASE, False, [CASE] * 3)
     assert "0 minutes are over; a smaller case may be left" in capsys.readouterr().out
 
@@ -116,9 +116,9 @@ def test_the_command_performs_keeps_and_tells(shell: Shell, monkeypatch: pytest.
     assert "the smallest case that breaks a promise by unseen: 0 steps, 1 member, 1 partition" in out
     assert "fails in 2 of 2 (100 %" in out
     folder = next(Path("runs").glob(f"{run.name}-shrunk-*"))
-    told = json.loads((folder / "shrunk.json").read_text())
-    assert (told["of"], told["kind"], told["complete"]) == (run.name, "unseen", True)
-    assert f"repeat it: fencepost replay {folder / told['run']}" in out
+    reported = json.loads((folder / "shrunk.json").read_text())
+    assert (reported["of"], reported["kind"], reported["complete"]) == (run.name, "unseen", True)
+    assert f"repeat it: fencepost replay {folder / reported['run']}" in out
 
 
 def test_a_run_whose_failure_does_not_come_again_is_unknown(

@@ -15,8 +15,8 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from fencepost.checkers.spark import class_archive, jvm
-from fencepost.checkers.spark.engines import apart
+from fencepost.checkers.spark import jvm, jvm_class_data
+from fencepost.checkers.spark.engine import in_own_thread
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError, WaitTimeout
@@ -38,7 +38,7 @@ def test_a_session_that_does_not_come_is_waited_for_no_longer_than_asked():
 
 
 def test_without_java_the_error_says_what_to_install(monkeypatch, tmp_path):
-    from fencepost.clusters import provision
+    from fencepost.clusters.kafka import provision
 
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     provision.java.cache_clear()
@@ -52,27 +52,27 @@ def test_without_java_the_error_says_what_to_install(monkeypatch, tmp_path):
 
 
 def test_one_session_makes_the_class_archive_and_the_next_ones_use_it(tmp_path, monkeypatch):
-    first = class_archive.of(tmp_path / "home", *JAVA, JARS)
+    first = jvm_class_data.of(tmp_path / "home", *JAVA, JARS)
     assert [option.split("=")[0] for option in first.options] == ["-XX:ArchiveClassesAtExit", "-Xlog:disable"]
-    assert class_archive.of(tmp_path / "home", *JAVA, JARS).options == ()  # it is being made
+    assert jvm_class_data.of(tmp_path / "home", *JAVA, JARS).options == ()  # it is being made
     made = Path(first.options[0].partition("=")[2])
     made.write_bytes(b"classes")
     made.chmod(0o444)
-    assert class_archive.of(tmp_path / "home", *JAVA, JARS).options == ()  # perhaps it is still being written
-    monkeypatch.setattr(class_archive, "SETTLED_S", -1)
-    archive = Path(class_archive.of(tmp_path / "home", *JAVA, JARS).options[0].partition("=")[2])
+    assert jvm_class_data.of(tmp_path / "home", *JAVA, JARS).options == ()  # perhaps it is still being written
+    monkeypatch.setattr(jvm_class_data, "SETTLED_S", -1)
+    archive = Path(jvm_class_data.of(tmp_path / "home", *JAVA, JARS).options[0].partition("=")[2])
     assert archive.read_bytes() == b"classes"
-    assert class_archive.of(tmp_path / "home", "another java", "4.3.0", JARS).claim
+    assert jvm_class_data.of(tmp_path / "home", "another java", "4.3.0", JARS).claim
 
 
 def test_a_session_that_made_no_archive_leaves_it_to_the_next(tmp_path):
-    class_archive.of(tmp_path, *JAVA, JARS).give_up()
-    assert class_archive.of(tmp_path, *JAVA, JARS).claim
+    jvm_class_data.of(tmp_path, *JAVA, JARS).give_up()
+    assert jvm_class_data.of(tmp_path, *JAVA, JARS).claim
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path):
     (tmp_path / "file").touch()
-    assert class_archive.of(tmp_path / "file" / "home", *JAVA, JARS).options == ()
+    assert jvm_class_data.of(tmp_path / "file" / "home", *JAVA, JARS).options == ()
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_one_and_nothing_else(tmp_path, monkeypatch):
@@ -144,7 +144,7 @@ def test_who_gives_our_own_jobs_up_leaves_a_users_alone(tmp_path):
             ours = threads.submit(engine.map, lambda _: waits("ours"), 1)
             theirs = threads.submit(lambda: engine.context.parallelize(["theirs"], 1).map(waits).collect())
             eventually(lambda: {"ours", "theirs"} <= {path.name for path in tmp_path.iterdir()}, 60, "both to begin")
-            assert engine.give_up_without_executors()  # of a local context all counted is the driver
+            assert engine.cancel_without_executors()  # of a local context all counted is the driver
             with pytest.raises(Exception, match="cancelled"):
                 ours.result(60)
         finally:
@@ -180,11 +180,11 @@ def test_who_is_interrupted_leaves_no_answer_for_later_calls(tmp_path):
             engine = spark.get()
             interrupter = threads.submit(interrupts)
             with pytest.raises(Interrupted):
-                apart(lambda: engine.map(waits, 1))
+                in_own_thread(lambda: engine.map(waits, 1))
             interrupter.result(60)
             go.touch()
-            assert apart(lambda: engine.cores) == 2
-            assert apart(lambda: engine.map(lambda n: n * n, 3)) == [0, 1, 4]
+            assert in_own_thread(lambda: engine.cores) == 2
+            assert in_own_thread(lambda: engine.map(lambda n: n * n, 3)) == [0, 1, 4]
             assert engine.cores == 2
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -195,4 +195,4 @@ def test_what_a_call_apart_raises_is_raised():
         raise WaitTimeout("not there")
 
     with pytest.raises(WaitTimeout, match="not there"):
-        apart(fails)
+        in_own_thread(fails)

@@ -6,7 +6,7 @@ import pytest
 from steadiness import REPEATS
 
 from fencepost.clock import now_ns
-from fencepost.evidence import host
+from fencepost.evidence import host_monitor
 
 CONFTEST = """
 import steadiness
@@ -40,10 +40,10 @@ def outcomes(pytester, monkeypatch):
                 pass
 
         def start(owner, into):
-            (into / host.FILE).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"torn')
+            (into / host_monitor.FILE).write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"torn')
             return Written()
 
-        monkeypatch.setattr(host, "start", start)
+        monkeypatch.setattr(host_monitor, "start", start)
         pytester.makeconftest(CONFTEST)
         pytester.makepyfile(TESTS.format(failures=failures))
         run = pytester.runpytest_inprocess("--rerun-show-tracebacks", "-p", "no:cacheprovider")
@@ -64,9 +64,9 @@ def test_on_a_steady_host_nothing_is_tried_again(outcomes):
 
 
 def test_where_the_host_stood_still_it_is_tried_again_and_the_failure_shown(outcomes):
-    counted, told = outcomes(1, stall(100))
+    counted, reported = outcomes(1, stall(100))
     assert counted == {"failed": 1, "passed": 1, "rerun": 1}
-    told.fnmatch_lines(["*rerun test summary*", "*it was not there yet*"])
+    reported.fnmatch_lines(["*rerun test summary*", "*it was not there yet*"])
 
 
 def test_it_is_not_tried_for_ever(outcomes):

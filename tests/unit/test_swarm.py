@@ -28,10 +28,10 @@ from fencepost.faults import (
 from fencepost.model import serialization
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
-from fencepost.schedule.fault_tolerance import BACK_S, given_up, in_the_way
+from fencepost.schedule.entries import at, every, past_session
+from fencepost.schedule.fault_tolerance import BACK_S, conflicts, lost_guarantees
 from fencepost.schedule.plan import Step
 from fencepost.schedule.planning import Entry
-from fencepost.schedule.single import at, every, past_session
 from fencepost.schedule.swarm import ABILITIES, swarm
 from fencepost.targets import all_members, brokers, coordinator, idle, leader_of, member, members, one_member
 from fencepost.workloads import PollLoop
@@ -59,7 +59,7 @@ def drawn(*schedule: Entry, seed: int = 1, **changes: Any) -> tuple[Step, ...]:
 
 def losses(*schedule: Entry, **changes: Any) -> list[str]:
     asked = scenario(*schedule, **changes)
-    return [str(loss) for loss in given_up(asked.plan(1).steps, asked.inventory())]
+    return [str(loss) for loss in lost_guarantees(asked.plan(1).steps, asked.inventory())]
 
 
 def names(steps: Any) -> set[str]:
@@ -96,7 +96,7 @@ def test_never_more_is_down_than_can_be_spared(seed: int, intensity: int, shape:
     assert plan == asked.checked(plan) == asked.plan(seed)
     assert most_down(plan.steps, "brokers", cluster) <= (1 if replicas == 3 <= cluster else 0)
     assert most_down(plan.steps, "members", group) < group
-    assert not given_up(plan.steps, asked.inventory())
+    assert not lost_guarantees(plan.steps, asked.inventory())
 
 
 @given(seed=st.integers(), begin_s=st.sampled_from([0, 5]))
@@ -109,7 +109,7 @@ def test_steps_are_in_phases_with_quiet_between_them(seed: int, begin_s: float) 
 @given(seed=st.integers(), survivable=st.booleans())
 def test_no_step_is_in_the_way_of_another(seed: int, survivable: bool) -> None:
     steps = drawn(swarm(40, until_s=60, survivable=survivable), seed=seed)
-    assert not any(in_the_way(a, b, SCENARIO.inventory()) for a in steps for b in steps if a is not b)
+    assert not any(conflicts(a, b, SCENARIO.inventory()) for a in steps for b in steps if a is not b)
 
 
 @given(seed=st.integers())
@@ -122,7 +122,7 @@ def test_a_step_that_is_to_be_fenced_outlasts_the_time_of_its_fault(seed: int) -
 def test_phases_use_some_of_the_faults_and_all_phases_together_all_of_them():
     asked = scenario(swarm(60, until_s=8 * 40), chaos_s=400)
     used = [names(s for s in asked.plan(2).steps if n * 40 <= s.at_s < n * 40 + 40) for n in range(8)]
-    everything = {cls.__name__ for cls in serialization.known("fault").values() if cls.needs <= ABILITIES}
+    everything = {cls.__name__ for cls in serialization.registry("fault").values() if cls.needs <= ABILITIES}
     everything -= {"ScaleOut", "ScaleIn", "DuplicateInstance"}  # nobody is spare, and nobody leaves for good unasked
     everything -= {"ChangeSubscription"}  # there is one topic
     assert all(kinds < everything for kinds in used)
@@ -211,10 +211,10 @@ NOBODY = "that one member is left to process is not guaranteed"
         ([at(5, ScaleIn(), members((0, 1))), at(80, Pause(), one_member())], [f"{NOBODY}: up to 3 members are down"]),
     ],
 )
-def test_a_plan_says_which_guarantee_it_gives_up(schedule: list[Entry], told: list[str]) -> None:
+def test_a_plan_says_which_guarantee_it_gives_up(schedule: list[Entry], reported: list[str]) -> None:
     found = losses(*schedule)
-    assert len(found) == len(told)
-    assert all(sentence.startswith(begin) for sentence, begin in zip(found, told, strict=True))
+    assert len(found) == len(reported)
+    assert all(sentence.startswith(begin) for sentence, begin in zip(found, reported, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_the_printed_plan_says_it(capsys):
 )
 def test_what_is_in_the_way_of_what(one: Entry, other: Entry, meets: bool) -> None:
     first, second = drawn(one, other, group=SPARE)
-    assert in_the_way(first, second, SCENARIO.inventory()) is meets
-    assert in_the_way(second, first, SCENARIO.inventory()) is meets
+    assert conflicts(first, second, SCENARIO.inventory()) is meets
+    assert conflicts(second, first, SCENARIO.inventory()) is meets
 
 
 @pytest.mark.parametrize(

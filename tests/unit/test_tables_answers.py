@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.expectations import _inside
-from fencepost.checkers.kernel.ranges import read_groups
-from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.spark.finder import _facts
+from fencepost.checkers.kernel.aggregates import Aggregates, Label, Totals
+from fencepost.checkers.kernel.partitioning import read_groups
+from fencepost.checkers.spark.detector import _facts
+from fencepost.checkers.tables.integrity import _check_actors
 from fencepost.checkers.tables.rows import Window
 from fencepost.checkers.tables.tables import Tables
-from fencepost.checkers.tables.wholeness import _check_actors
 from fencepost.history import HARNESS, EventKind
 
 
@@ -25,8 +25,10 @@ def tables(**rows: Any) -> Any:
 def advances(*offsets: int, declared_at: int = -1) -> list[int]:
     """The offsets of the commits that took the partition on; ``declared_at``: the place of one after a declared act."""
     rows = [SimpleNamespace(offset=offset, at_ns=place) for place, offset in enumerate(offsets)]
-    told = tables(accepted_of={3: rows}, declared=lambda tp, at_ns: "an act" if (tp, at_ns) == (3, declared_at) else "")
-    return [row.offset for row in Tables.advances(told, 3)]
+    reported = tables(
+        accepted_of={3: rows}, declared=lambda tp, at_ns: "an act" if (tp, at_ns) == (3, declared_at) else ""
+    )
+    return [row.offset for row in Tables.advances(reported, 3)]
 
 
 def test_a_commit_takes_a_partition_on_that_is_above_all_before_it_since_it_was_taken_back() -> None:
@@ -39,14 +41,14 @@ def test_a_commit_takes_a_partition_on_that_is_above_all_before_it_since_it_was_
 
 def test_who_had_a_partition_last_is_nobody_where_nobody_is_known() -> None:
     given = {3: [SimpleNamespace(incarnation=name) for name in ("a", "b", "")], 4: [SimpleNamespace(incarnation="")]}
-    told = tables(given_of=given)
-    assert [Tables.last_keeper(told, tp) for tp in (3, 4, 5)] == ["b", "", ""]
+    reported = tables(given_of=given)
+    assert [Tables.last_coordinator_owner(reported, tp) for tp in (3, 4, 5)] == ["b", "", ""]
 
 
 def test_a_partition_was_made_anew_from_the_begin_of_that_to_its_end() -> None:
     act = SimpleNamespace(what="anew", skipped=0, begin_ns=10, end_ns=20)
-    told = tables(acts_of={3: [act, SimpleNamespace(what="other", skipped=-1, begin_ns=0, end_ns=90)]})
-    assert [Tables.remade(told, 3, ns) for ns in (9, 10, 20, 21)] == ["", *["declared act: anew"] * 2, ""]
+    reported = tables(acts_of={3: [act, SimpleNamespace(what="other", skipped=-1, begin_ns=0, end_ns=90)]})
+    assert [Tables.recreated(reported, 3, ns) for ns in (9, 10, 20, 21)] == ["", *["declared act: anew"] * 2, ""]
 
 
 def test_a_moment_without_uncertainty_is_inside_from_the_begin_on_and_not_at_the_end() -> None:
@@ -78,8 +80,8 @@ def test_files_that_hold_no_records_are_damage_of_their_part(tmp_path: Path) -> 
 
 
 def test_what_a_worker_could_not_read_is_damage_of_its_part() -> None:
-    tallies = Tallies()
-    tallies.put("#damaged", -1, Label(("history/delivered/a.parquet",), "torn"), Numbers(1))
+    tallies = Aggregates()
+    tallies.put("#damaged", -1, Label(("history/delivered/a.parquet",), "torn"), Totals(1))
     (damage,) = _facts(tallies, {}, ()).damage
     assert (damage.part, damage.file, damage.what) == ("delivered", "history/delivered/a.parquet", "torn")
 

@@ -21,9 +21,9 @@ TIMES = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "isolation.le
 
 def asked(group: Group) -> list[str]:
     """What is told meanwhile."""
-    told: list[str] = []
-    trials.try_settings(group, local.ABILITIES, told.append)
-    return told
+    reported: list[str] = []
+    trials.try_settings(group, local.ABILITIES, reported.append)
+    return reported
 
 
 @pytest.mark.parametrize("client", CLIENTS)

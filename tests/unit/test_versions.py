@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.clusters import provision
+from fencepost.clusters.kafka import provision
 from fencepost.errors import ProvisionError
 from fencepost.runner.versions import versions
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from fencepost.clusters.admin import groups, requests
 from fencepost.clusters.admin import topics as made
-from fencepost.clusters.admin.connections import Connections, late, needless, refuse
+from fencepost.clusters.admin.connections import Connections, already_leader, late, refuse
 from fencepost.errors import ClusterError
-from fencepost.interfaces.described import Described
+from fencepost.interfaces.group_description import GroupDescription
 from fencepost.model import TopicPartition
 from fencepost.model.endpoint import Endpoint
 from fencepost.model.topic import Topic
@@ -33,9 +33,9 @@ class ObserverAdmin:
         """Close all connections. May be called twice."""
         self._brokers.close()
 
-    def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
+    def deprioritize(self, brokers: Collection[int]) -> Callable[[], None]:
         """Query these brokers last: their metadata may be stale. Returns the function that ends this."""
-        return self._brokers.doubt(brokers)
+        return self._brokers.deprioritize(brokers)
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Leader broker of every partition of ``topic``; -1 where there is none, nothing when there is no topic."""
@@ -58,7 +58,7 @@ class ObserverAdmin:
         """
         return groups.committed(self._brokers, group)
 
-    def describe(self, group: str) -> Described:
+    def describe(self, group: str) -> GroupDescription:
         """The coordinator's description of the group, whatever its protocol.
 
         Raises:
@@ -92,13 +92,13 @@ class ObserverAdmin:
         replicas = self.replicas(tp.topic).get(tp.partition, ())
         if to_broker not in replicas:
             raise ClusterError(f"broker {to_broker} has no replica of {tp} (they are on {list(replicas)})")
-        self.arrange(tp, [to_broker, *(replica for replica in replicas if replica != to_broker)])
+        self.elect_leader(tp, [to_broker, *(replica for replica in replicas if replica != to_broker)])
 
     def replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
         """Replicas of every partition of ``topic``, the preferred leader first."""
         return {p.partition_index: tuple(p.replica_nodes) for p in self._partitions(topic)}
 
-    def arrange(self, tp: TopicPartition, replicas: Sequence[int]) -> None:
+    def elect_leader(self, tp: TopicPartition, replicas: Sequence[int]) -> None:
         """Put the replicas of a partition into this order, and make the first of them its leader.
 
         Raises:
@@ -106,9 +106,9 @@ class ObserverAdmin:
         """
         self.reassign(tp, replicas)
         what = f"making broker {replicas[0]} the leader of {tp}"
-        elected = self._brokers.ask(lambda: requests.election(tp))
+        elected = self._brokers.request(lambda: requests.election(tp))
         for result in (elected, *elected.replica_election_results[0].partition_result):
-            if not needless(result):
+            if not already_leader(result):
                 refuse(result, what)
 
     def reassign(self, tp: TopicPartition, replicas: Sequence[int]) -> None:
@@ -117,7 +117,7 @@ class ObserverAdmin:
         Raises:
             ClusterError: the controller refused.
         """
-        answer = self._brokers.ask(lambda: requests.reassignment(tp, list(replicas)))
+        answer = self._brokers.request(lambda: requests.reassignment(tp, list(replicas)))
         for result in (answer, *answer.responses[0].partitions):
             refuse(result, f"making brokers {list(replicas)} the replicas of {tp}")
 
@@ -174,9 +174,9 @@ class ObserverAdmin:
 
         def deleted() -> bool:
             for broker, mine in self._led(topic, left).items():
-                answer = self._brokers.ask_once(broker, requests.deletion(topic, {p: left[p] for p in mine}))
+                answer = self._brokers.request_once(broker, requests.deletion(topic, {p: left[p] for p in mine}))
                 for result in answer.topics[0].partitions if answer else ():
-                    put_off = self._brokers.puts_off(broker, result)
+                    put_off = self._brokers.is_retriable(broker, result)
                     if not put_off or late(result):
                         left.pop(result.partition_index)
                     if not put_off:
@@ -195,11 +195,11 @@ class ObserverAdmin:
 
         def fetched() -> bytes | None:
             leader = self.leaders(tp.topic).get(tp.partition, -1)
-            answer = self._brokers.ask_once(leader, requests.fetch(tp, offset))
+            answer = self._brokers.request_once(leader, requests.fetch(tp, offset))
             if answer is None:
                 return None
             found = answer.responses[0].partitions[0]
-            if self._brokers.puts_off(leader, found):
+            if self._brokers.is_retriable(leader, found):
                 return None
             refuse(found, f"reading {tp}")
             return bytes(found.records or b"")
@@ -209,12 +209,12 @@ class ObserverAdmin:
     def settings(self, broker: int, names: Collection[str]) -> dict[str, str]:
         """These settings of a broker; settings that it does not return are omitted."""
         asked = f"broker {broker} to return its settings"
-        answer = self._brokers.wait(lambda: self._brokers.ask_once(broker, requests.settings(broker, names)), asked)
+        answer = self._brokers.wait(lambda: self._brokers.request_once(broker, requests.settings(broker, names)), asked)
         return {one.name: one.value for result in answer.results for one in result.configs or () if one.value}
 
     def topic_settings(self, topic: str, names: Collection[str]) -> dict[str, str]:
         """These settings as they apply to ``topic``; settings that brokers do not return are omitted."""
-        answer = self._brokers.ask(lambda: requests.topic_settings(topic)).results[0]
+        answer = self._brokers.request(lambda: requests.topic_settings(topic)).results[0]
         return {one.name: one.value for one in answer.configs or () if one.name in names and one.value}
 
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
@@ -225,11 +225,11 @@ class ObserverAdmin:
         def answered() -> dict[int, int] | None:
             found: dict[int, int] = {}
             for broker, mine in self._led(topic, self.leaders(topic)).items():
-                answer = self._brokers.ask_once(broker, requests.list_offsets(topic, mine, which))
+                answer = self._brokers.request_once(broker, requests.list_offsets(topic, mine, which))
                 if answer is None:
                     return None
                 for one in answer.topics[0].partitions:
-                    if self._brokers.puts_off(broker, one) or one.error_code:
+                    if self._brokers.is_retriable(broker, one) or one.error_code:
                         return None
                     found[one.partition_index] = int(one.offset)
             return found
@@ -245,4 +245,4 @@ class ObserverAdmin:
         return found
 
     def _partitions(self, topic: str) -> list[Any]:
-        return list(self._brokers.ask(lambda: requests.metadata(topic)).topics[0].partitions)
+        return list(self._brokers.request(lambda: requests.metadata(topic)).topics[0].partitions)

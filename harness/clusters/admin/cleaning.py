@@ -24,10 +24,10 @@ def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint
     asked = Connections({-1: address}, access)
     try:
         found = eventually(
-            lambda: asked.ask_once(-1, requests.metadata()), CONNECT_S, f"a Kafka broker at {address} to answer"
+            lambda: asked.request_once(-1, requests.metadata()), CONNECT_S, f"a Kafka broker at {address} to answer"
         )
     except WaitTimeout as late:
-        why = f" ({asked.told[-1]})" if -1 in asked.told else ""
+        why = f" ({asked.refusals[-1]})" if -1 in asked.refusals else ""
         raise ClusterError(
             f"no Kafka broker answered at {address} within {CONNECT_S:g} s{why}. Is the address that of a listener for "
             "clients, and does it need SASL or TLS?"
@@ -73,23 +73,23 @@ class Cleaning:
 
     def _remove_topics(self) -> list[str]:
         """Request the removal of topics; returns those that were there. They are gone once no broker lists them."""
-        known = self._brokers.ask(requests.everything).topics
+        known = self._brokers.request(requests.everything).topics
         names = [topic.name for topic in known if topic.name and topic.name.startswith(self._prefix)]
         if not names:
             return []
-        answer = self._brokers.ask(lambda: requests.topic_deletion(names))
+        answer = self._brokers.request(lambda: requests.topic_deletion(names))
         return [f"topic {result.name}{_why(result)}" for result in answer.responses]
 
     def _remove_groups(self) -> list[str]:
         """Request the removal of groups from the brokers that list them, their coordinators; returns those there."""
         left = []
         for broker in self._brokers.brokers:
-            listed = self._brokers.ask_once(broker, requests.groups())
+            listed = self._brokers.request_once(broker, requests.groups())
             if listed is None:
                 left.append(f"the groups of broker {broker}, which does not answer")
                 continue
             for group in [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]:
-                answer = self._brokers.ask_once(broker, requests.group_deletion(group))
+                answer = self._brokers.request_once(broker, requests.group_deletion(group))
                 why = _why(answer.results[0]) if answer else ""
                 left.append(f"group {group}{why}")
         return left

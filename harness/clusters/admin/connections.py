@@ -68,7 +68,7 @@ class Connections:
 
     Attributes:
         brokers: their ids; none once it is closed.
-        told: the last error of a broker's connection or answer; removed once it has answered successfully.
+        refusals: the last error of a broker's connection or answer; removed once it has answered successfully.
     """
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
@@ -94,7 +94,7 @@ class Connections:
         }
         self._order = list(self._managers)
         self._doubted: list[frozenset[int]] = []
-        self.told: dict[int, str] = {}
+        self.refusals: dict[int, str] = {}
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -109,13 +109,13 @@ class Connections:
         if managers:
             self._net.close()
 
-    def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
+    def deprioritize(self, brokers: Collection[int]) -> Callable[[], None]:
         """Query these last: their metadata may be stale. Returns the function that ends this, to be called once."""
         these = frozenset(brokers)
         self._doubted.append(these)
         return lambda: self._doubted.remove(these)
 
-    def ask(self, request: Callable[[], Any]) -> Any:
+    def request(self, request: Callable[[], Any]) -> Any:
         """The answer of any broker; the one that answered last is asked first.
 
         Raises:
@@ -127,7 +127,7 @@ class Connections:
 
         def answer() -> Any:
             for broker in sorted(self._order, key=lambda broker: any(broker in some for some in self._doubted)):
-                found = self.ask_once(broker, request())
+                found = self.request_once(broker, request())
                 if found is not None:
                     self._order.sort(key=lambda other: other != broker)
                     return found
@@ -143,11 +143,11 @@ class Connections:
         """
 
         def state() -> str:
-            return "; ".join(f"broker {broker}: {why}" for broker, why in sorted(self.told.items()))
+            return "; ".join(f"broker {broker}: {why}" for broker, why in sorted(self.refusals.items()))
 
         return eventually(probe, WITHIN_S, describe, state=state)
 
-    def ask_once(self, broker: int, request: Any) -> Any | None:
+    def request_once(self, broker: int, request: Any) -> Any | None:
         """The answer of one broker; None when it gives none in time."""
         manager = self._managers.get(broker)
         if manager is None:
@@ -156,17 +156,17 @@ class Connections:
             answer = self._net.run(manager.send, request, _ONLY, ANSWER_MS)
         except kafka_errors.KafkaError as error:
             waits = isinstance(error, kafka_errors.NodeNotReadyError)  # a retry: the reason is already stored
-            self.told[broker] = (waits and self.told.get(broker)) or str(error)
+            self.refusals[broker] = (waits and self.refusals.get(broker)) or str(error)
             return None
-        self.told.pop(broker, None)
+        self.refusals.pop(broker, None)
         return answer
 
-    def puts_off(self, broker: int, result: Any) -> bool:
+    def is_retriable(self, broker: int, result: Any) -> bool:
         """Whether a part of a broker's answer is a retriable error, like a moved leader; it is stored as the broker's
         last error."""
         error = kafka_errors.for_code(result.error_code)
         if so := bool(getattr(error, "retriable", False)):
-            self.told[broker] = error.__name__
+            self.refusals[broker] = error.__name__
         return so
 
 
@@ -178,7 +178,7 @@ def refuse(result: Any, what: str) -> None:
         raise ClusterError(f"{what} was refused: {error.__name__}{f' ({message})' if message else ''}")
 
 
-def needless(result: Any) -> bool:
+def already_leader(result: Any) -> bool:
     """Whether an election was refused because the broker is already the leader."""
     return kafka_errors.for_code(result.error_code) is kafka_errors.ElectionNotNeededError
 

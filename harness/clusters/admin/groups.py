@@ -11,7 +11,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from fencepost.clusters.admin import requests
 from fencepost.clusters.admin.connections import Connections, refuse
-from fencepost.interfaces.described import Described, GroupMember
+from fencepost.interfaces.group_description import GroupDescription, GroupMember
 from fencepost.model import TopicPartition
 
 UNKNOWN_GROUP = (kafka_errors.GroupIdNotFoundError.errno,)  # also for a group of the other protocol
@@ -20,7 +20,7 @@ MEMBER_TYPES = {0: "classic", 1: "consumer"}
 
 def coordinator(brokers: Connections, group: str) -> int:
     """The broker that FindCoordinator returns for ``group``; -1 while there is none."""
-    found = brokers.ask(lambda: requests.coordinator(group)).coordinators[0]
+    found = brokers.request(lambda: requests.coordinator(group)).coordinators[0]
     return -1 if found.error_code else int(found.node_id)
 
 
@@ -35,23 +35,23 @@ def committed(brokers: Connections, group: str) -> dict[TopicPartition, int]:
     return {tp: offset for tp, offset in offsets.items() if offset >= 0}
 
 
-def describe(brokers: Connections, group: str) -> Described:
+def describe(brokers: Connections, group: str) -> GroupDescription:
     """The coordinator's description of a group; the consumer protocol has a separate request."""
     for ask, read in ((requests.classic_group, _classic), (requests.consumer_group, _consumer)):
         answer = _asked(brokers, group, partial(ask, group), lambda answer: answer.groups[0], "its members")
         if answer.groups[0].error_code not in UNKNOWN_GROUP:
             refuse(answer.groups[0], f"asking for the members of {group}")
             return read(answer.groups[0])
-    return Described()
+    return GroupDescription()
 
 
-def _classic(group: Any) -> Described:
+def _classic(group: Any) -> GroupDescription:
     """While the group rebalances, only the ids of its members are known."""
     members = {
         m.member_id: GroupMember("classic", _subscribed(m.member_metadata), _assigned(m.member_assignment))
         for m in group.members
     }
-    return Described("classic", group.protocol_data, members)
+    return GroupDescription("classic", group.protocol_data, members)
 
 
 def _subscribed(metadata: bytes) -> frozenset[str] | None:
@@ -63,7 +63,7 @@ def _assigned(assignment: bytes) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(topic, partition) for topic, partition in decoded)
 
 
-def _consumer(group: Any) -> Described:
+def _consumer(group: Any) -> GroupDescription:
     """A group of the consumer protocol, whose members of the classic protocol are marked."""
     members = {
         m.member_id: GroupMember(
@@ -73,7 +73,7 @@ def _consumer(group: Any) -> Described:
         )
         for m in group.members
     }
-    return Described("consumer", group.assignor_name, members)
+    return GroupDescription("consumer", group.assignor_name, members)
 
 
 def alter_offsets(brokers: Connections, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -111,7 +111,7 @@ def _asked(brokers: Connections, group: str, request: Callable[[], Any], part: C
 
     def answered() -> Any | None:
         broker = coordinator(brokers, group)
-        answer = brokers.ask_once(broker, request())
-        return None if answer is None or brokers.puts_off(broker, part(answer)) else answer
+        answer = brokers.request_once(broker, request())
+        return None if answer is None or brokers.is_retriable(broker, part(answer)) else answer
 
     return brokers.wait(answered, f"the coordinator of {group} to answer: {what}")

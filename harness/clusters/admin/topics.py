@@ -39,10 +39,10 @@ def recreate(brokers: Connections, topic: str) -> None:
         ClusterError: the controller refused to delete it; it is unchanged.
         WaitTimeout: it did not disappear, or was not back in time; it may be gone.
     """
-    was = brokers.ask(lambda: requests.metadata(topic)).topics[0]
+    was = brokers.request(lambda: requests.metadata(topic)).topics[0]
     refuse(was, f"reading topic {topic}")
     replicas = {p.partition_index: list(p.replica_nodes) for p in was.partitions}
-    settings = brokers.ask(lambda: requests.topic_settings(topic)).results[0]
+    settings = brokers.request(lambda: requests.topic_settings(topic)).results[0]
     config = {one.name: one.value for one in settings.configs or () if one.config_source == requests.OF_TOPIC}
     unknown = kafka_errors.UnknownTopicOrPartitionError
     _ordered(brokers, lambda: requests.topic_deletion([topic]), "responses", unknown, "deleting topic {}")
@@ -51,7 +51,7 @@ def recreate(brokers: Connections, topic: str) -> None:
 
     def made() -> bool:
         nonlocal last
-        (result,) = brokers.ask(lambda: requests.creation_on(topic, replicas, config)).topics
+        (result,) = brokers.request(lambda: requests.creation_on(topic, replicas, config)).topics
         error = kafka_errors.for_code(result.error_code)
         last = error.__name__
         return error in (kafka_errors.NoError, kafka_errors.TopicAlreadyExistsError)
@@ -72,7 +72,7 @@ def grow(brokers: Connections, topic: str, count: int) -> None:
 
 def names_by_id(brokers: Connections, topics: Collection[str]) -> dict[str, str]:
     """Names of these topics by topic id, in the format of Kafka's tools; without missing topics."""
-    found = [topic for topic in brokers.ask(lambda: requests.metadata(*topics)).topics if not topic.error_code]
+    found = [topic for topic in brokers.request(lambda: requests.metadata(*topics)).topics if not topic.error_code]
     return {base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="): topic.name for topic in found}
 
 
@@ -89,7 +89,7 @@ def _ordered(brokers: Connections, request: Callable[[], Any], part: str, done: 
         asked.append(request())
         return asked[-1]
 
-    for result in getattr(brokers.ask(once_more), part):
+    for result in getattr(brokers.request(once_more), part):
         done_before = len(asked) > 1 and kafka_errors.for_code(result.error_code) is done
         if not done_before and not late(result):
             refuse(result, what.format(result.name))
@@ -107,9 +107,9 @@ def _led(brokers: Connections, counts: dict[str, int]) -> None:
 
 def _everywhere(brokers: Connections, topic: str, so: Callable[[Any], bool], what: str) -> None:
     def all_say() -> bool:
-        answers = {b: brokers.ask_once(b, requests.metadata(*topic.split(", "))) for b in brokers.brokers}
+        answers = {b: brokers.request_once(b, requests.metadata(*topic.split(", "))) for b in brokers.brokers}
         not_yet = [broker for broker, answer in answers.items() if answer and not so(answer)]
-        brokers.told |= dict.fromkeys(not_yet, "does not confirm it yet")
+        brokers.refusals |= dict.fromkeys(not_yet, "does not confirm it yet")
         return any(answers.values()) and not not_yet
 
     brokers.wait(all_say, f"{topic} {what}")

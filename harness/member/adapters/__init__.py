@@ -18,7 +18,7 @@ Headers = Optional[Sequence[Tuple[str, Optional[bytes]]]]
 Record = Tuple[str, int, int, Optional[bytes], Optional[bytes], Headers]
 
 
-class Listener(Protocol):
+class ClientListener(Protocol):
     """A client's callbacks to the member, always from inside a call of the adapter, on the caller's thread."""
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class Listener(Protocol):
         """The client reports an error by Kafka's name; after a fatal one it cannot be used any more."""
 
 
-class Delays(Listener, Protocol):
+class DelayRevocation(ClientListener, Protocol):
     """A listener that can delay a revocation, if its adapter continues to poll meanwhile."""
 
     def revoking(self, partitions: List[Tp]) -> bool:
@@ -80,21 +80,21 @@ class Pauses(Protocol):
         """Polls return records of ``tp`` again, from the position at the pause."""
 
 
-class Leaves(Protocol):
+class Resubscribe(Protocol):
     """An adapter that can leave the group and subscribe again later."""
 
     def unsubscribe(self) -> None:
         """Leave the group. The revoked callback for all partitions runs inside this call or inside a later poll."""
 
 
-class Annotates(Protocol):
+class CommitMetadata(Protocol):
     """An adapter that can commit metadata with the offsets."""
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
         """See ``Adapter``; brokers refuse metadata that is too long."""
 
 
-class Defers(Protocol):
+class AsyncCommit(Protocol):
     """An adapter that can commit without waiting for the answer."""
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
@@ -102,7 +102,7 @@ class Defers(Protocol):
         the adapter; never, if the client is closed first."""
 
 
-class Starts(Protocol):
+class StartOffsets(Protocol):
     """An adapter that can query partitions and committed offsets, and begin an assignment at another offset than the
     committed one."""
 
@@ -116,7 +116,7 @@ class Starts(Protocol):
         """Set the offsets at which these partitions begin. Call it in the assigned callback, before ``apply``."""
 
 
-class Stores(Protocol):
+class StoreOffsets(Protocol):
     """An adapter whose client auto-commits the offsets that are stored."""
 
     def store(self, offsets: Mapping[Tp, int]) -> None:
@@ -132,7 +132,7 @@ class ParkedKeys(Protocol):
     def holds(self, tp: Tp, key: bytes) -> bool:
         """Whether a record of this key is parked."""
 
-    def taking(self, partitions: Sequence[Tp]) -> None:
+    def assigning(self, partitions: Sequence[Tp]) -> None:
         """Read which keys other members parked in these partitions; for the assigned callback. Raises TimeoutError."""
 
     def close(self) -> None:
@@ -167,23 +167,23 @@ class Output(Protocol):
 class Outputs(Protocol):
     """An adapter whose library also produces, and commits offsets in transactions."""
 
-    def output(self, config: MemberConfig, listener: Listener) -> Output:
+    def output(self, config: MemberConfig, listener: ClientListener) -> Output:
         """The output for ``config.loop``, connected. Raises ConfigError when the library refuses its settings."""
 
 
-class Described(Protocol):
+class AdapterInfo(Protocol):
     """An adapter's description of its client, for the history."""
 
     version: str
     settings: Mapping[str, Any]  # the client's settings without callbacks
 
 
-def written(config: MemberConfig, adapter: Outputs, listener: Listener) -> Optional[Output]:
+def written(config: MemberConfig, adapter: Outputs, listener: ClientListener) -> Optional[Output]:
     """The output of a member, if it has one. Raises ConfigError when the library refuses its settings."""
     return adapter.output(config, listener) if config.loop.writes else None
 
 
-def connect(config: MemberConfig, listener: Listener) -> Any:
+def connect(config: MemberConfig, listener: ClientListener) -> Any:
     """The adapter for ``config.client``, connected; it satisfies ``Adapter`` and the protocols that its library allows.
 
     Raises:
@@ -202,7 +202,7 @@ def try_settings(config: MemberConfig) -> None:
 
 
 def _module(config: MemberConfig) -> Any:
-    name = config.client.replace("-", "_")
+    name = {"confluent-kafka": "confluent.consumer"}.get(config.client, config.client.replace("-", "_"))
     try:
         return importlib.import_module("%s.%s" % (__name__, name))
     except ImportError as error:

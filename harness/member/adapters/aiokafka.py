@@ -20,9 +20,9 @@ from aiokafka.coordinator.assignors import roundrobin
 from aiokafka.coordinator.assignors.sticky import sticky_assignor
 from aiokafka.errors import KafkaError
 
-from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters import ClientListener, Record, Tp
+from fencepost_member.adapters.callback_bridge import CallbackBridge, report, report_error
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.handover import Handover, tell, tell_error
 from fencepost_member.adapters.settings import arguments, refuse_unknown, settings_of, with_context
 from fencepost_member.config import ConfigError, MemberConfig
 
@@ -40,19 +40,20 @@ def try_settings(config: MemberConfig) -> None:
     refuse_unknown(config.client, given, inspect.signature(client.AIOKafkaConsumer.__init__).parameters)
 
 
-def connect(config: MemberConfig, listener: Listener) -> AioKafka:
+def connect(config: MemberConfig, listener: ClientListener) -> AioKafka:
     """A consumer for ``config``. Raises ConfigError when aiokafka refuses the settings."""
     return AioKafka(config, listener)
 
 
 class AioKafka:
-    """One consumer of aiokafka; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates``, ``Defers`` and ``Starts``.
+    """One consumer of aiokafka; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``CommitMetadata``, ``AsyncCommit`` and
+    ``StartOffsets``.
 
     The library reports no auto-commits, calls no callback at close, and reports lost partitions as revoked. If no
     broker answers at first, polls report the error and try again.
     """
 
-    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+    def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError when aiokafka refuses the settings."""
         self.version = str(client.__version__)
         self.settings = settings_of(config)
@@ -62,7 +63,7 @@ class AioKafka:
         self._topics: List[str] = []
         self._starts: Dict[Tp, int] = {}
         self._held: Set[Any] = set()  # paused until the assigned callback ran on the caller's thread
-        self._handover, self._never = Handover(), threading.Event()
+        self._handover, self._never = CallbackBridge(), threading.Event()
         self._loop = asyncio.new_event_loop()
         self._turns: Optional[asyncio.Lock] = None
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -98,18 +99,18 @@ class AioKafka:
                     for r in part
                 ]
         except KafkaError as error:
-            tell_error(self._listener, error)
+            report_error(self._listener, error)
             self._never.wait(max(0.0, until_s - time.monotonic()))
         return []
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """See ``Adapter`` and ``Annotates``. One error for all; the library commits only what it is assigned."""
-        return self._ask(self._answer(offsets, metadata))  # type: ignore[no-any-return]
+        """See ``Adapter`` and ``CommitMetadata``. One error for all; the library commits only what it is assigned."""
+        return self._run(self._answer(offsets, metadata))  # type: ignore[no-any-return]
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """See ``Defers``: the commit is an asyncio task, as it is in programs on asyncio."""
+        """See ``AsyncCommit``: the commit is an asyncio task, as it is in programs on asyncio."""
         asked = asyncio.run_coroutine_threadsafe(self._answer(offsets), self._loop)
-        asked.add_done_callback(lambda done: self._handover.ask(lambda: answered(done.result())))
+        asked.add_done_callback(lambda done: self._handover.submit(lambda: answered(done.result())))
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
@@ -137,38 +138,38 @@ class AioKafka:
         self._do(lambda: self._consumer.resume(client.TopicPartition(*tp)))
 
     def unsubscribe(self) -> None:
-        """See ``Leaves``: the library runs no callback then, so this method does."""
+        """See ``Resubscribe``: the library runs no callback then, so this method does."""
         self._topics = []
         if self._consumer:
-            tell(self._listener, "revoked", self._consumer.assignment())
+            report(self._listener, "revoked", self._consumer.assignment())
             self._do(self._consumer.unsubscribe)
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         return sorted((name, p) for name in topics for p in self._consumer.partitions_for_topic(name) or ())
 
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         with suppress(KafkaError):
-            found = {tp: self._ask(self._consumer.committed(client.TopicPartition(*tp))) for tp in partitions}
+            found = {tp: self._run(self._consumer.committed(client.TopicPartition(*tp))) for tp in partitions}
             return {tp: offset for tp, offset in found.items() if offset is not None}
         return {}
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         self._starts.update(offsets)
 
-    async def asked(self, what: str, partitions: Set[Any]) -> None:
+    async def called_back(self, what: str, partitions: Set[Any]) -> None:
         """On the event loop: run the member's callback on the caller's thread. The library has already applied it."""
-        ran = self._handover.ask(lambda: tell(self._listener, what, partitions, self._start))
+        ran = self._handover.submit(lambda: report(self._listener, what, partitions, self._start))
         await asyncio.wrap_future(ran)
 
-    async def came(self, partitions: Set[Any]) -> None:
+    async def assigned_back(self, partitions: Set[Any]) -> None:
         """On the event loop: partitions were assigned. They stay paused until the assigned callback has run on the
         caller's thread, because the callback may set where they start."""
         self._held = set(partitions)
         self._consumer.pause(*partitions)
-        await self.asked("assigned", partitions)
+        await self.called_back("assigned", partitions)
         self._consumer.resume(*self._held & self._consumer.assignment())
 
     async def _answer(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
@@ -186,7 +187,7 @@ class AioKafka:
         return dict.fromkeys(offsets, error)
 
     def _connect(self) -> None:
-        self._ask(self._connected())
+        self._run(self._connected())
 
     async def _connected(self) -> None:
         try:
@@ -200,7 +201,7 @@ class AioKafka:
             raise
         self._consumer = consumer
 
-    def _ask(self, question: Coroutine[Any, Any, Any]) -> Any:
+    def _run(self, question: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the event loop and wait for its result; no callback may run in it."""
         return asyncio.run_coroutine_threadsafe(question, self._loop).result()
 
@@ -208,7 +209,7 @@ class AioKafka:
         async def acted() -> None:
             act()
 
-        self._ask(acted())
+        self._run(acted())
 
     def _start(self) -> None:
         starts, self._starts = self._starts, {}
@@ -235,11 +236,11 @@ def identity(consumer: Any) -> Tuple[str, int]:
 def _listener(adapter: AioKafka) -> Any:
     """The rebalance listener for the library."""
 
-    class Asked(client.ConsumerRebalanceListener):  # type: ignore[misc]
+    class CoroutineListener(client.ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
-            await adapter.came(assigned)
+            await adapter.assigned_back(assigned)
 
         async def on_partitions_revoked(self, revoked: Set[Any]) -> None:
-            await adapter.asked("revoked", revoked)
+            await adapter.called_back("revoked", revoked)
 
-    return Asked()
+    return CoroutineListener()

@@ -7,8 +7,9 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 import confluent_kafka as client
 
-from fencepost_member.adapters import Listener, Record, Tp, confluent_outputs
-from fencepost_member.adapters.confluent_errors import error_name, told
+from fencepost_member.adapters import ClientListener, Record, Tp
+from fencepost_member.adapters.confluent import producer
+from fencepost_member.adapters.confluent.errors import error_event, error_name
 from fencepost_member.adapters.confluent_values import answered, identity_of, partitions_of, tps_of
 from fencepost_member.adapters.settings import STRATEGY, settings_of
 from fencepost_member.config import ASYNCHRONOUS, ConfigError, MemberConfig
@@ -52,7 +53,7 @@ def consumer_of(settings: Mapping[str, Any]) -> Any:
 class ConfluentKafka:
     """One librdkafka consumer; satisfies ``Adapter`` and all the other protocols of ``adapters``."""
 
-    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+    def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError when librdkafka refuses the settings."""
         self.version = "%s, librdkafka %s" % (client.__version__, client.libversion()[0])
         self.settings = client_settings(config)
@@ -86,7 +87,7 @@ class ConfluentKafka:
         return records
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """See ``Adapter`` and ``Annotates``."""
+        """See ``Adapter`` and ``CommitMetadata``."""
         try:
             answers = self._consumer.commit(offsets=partitions_of(offsets, metadata), asynchronous=False)
         except client.KafkaException as error:
@@ -94,7 +95,7 @@ class ConfluentKafka:
         return answered(answers)[1]
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """See ``Defers``. The library calls back for all commits, synchronous ones included."""
+        """See ``AsyncCommit``. The library calls back for all commits, synchronous ones included."""
         try:
             self._consumer.commit(offsets=partitions_of(offsets), asynchronous=True)
         except client.KafkaException as error:
@@ -123,21 +124,21 @@ class ConfluentKafka:
         self._guarded(lambda: self._fetching.resume([client.TopicPartition(*tp)]))()
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         with suppress(client.KafkaException):
             known = self._consumer.list_topics(timeout=ASK_S).topics
             return sorted((name, p) for name in topics if name in known for p in known[name].partitions)
         return []
 
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         with suppress(client.KafkaException):
             found = self._consumer.committed([client.TopicPartition(*tp) for tp in partitions], timeout=ASK_S)
             return {(p.topic, p.partition): p.offset for p in found if p.error is None and p.offset >= 0}
         return {}
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         self._starts.update(offsets)
 
     def store(self, offsets: Mapping[Tp, int]) -> None:
@@ -145,12 +146,12 @@ class ConfluentKafka:
         self._guarded(lambda: self._consumer.store_offsets(offsets=partitions_of(offsets)))()
 
     def unsubscribe(self) -> None:
-        """See ``Leaves``: the callback runs in the next poll."""
+        """See ``Resubscribe``: the callback runs in the next poll."""
         self._guarded(self._consumer.unsubscribe)()
 
-    def output(self, config: MemberConfig, listener: Listener) -> Any:
+    def output(self, config: MemberConfig, listener: ClientListener) -> Any:
         """See ``Outputs``."""
-        return confluent_outputs.output(config, self, listener)
+        return producer.output(config, self, listener)
 
     def group(self) -> Any:
         """The group's metadata with the present member id and generation, for a producer of this library."""
@@ -188,7 +189,7 @@ class ConfluentKafka:
             self._listener.committed(offsets, errors)
 
     def _error(self, error: client.KafkaError) -> None:
-        self._listener.error(*told(error))
+        self._listener.error(*error_event(error))
 
     def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
         """Wrap ``call`` so that its error is reported to the listener instead of ending the poll."""

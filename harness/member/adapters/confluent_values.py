@@ -8,7 +8,7 @@ from typing import Dict, Iterable, List, Mapping, Tuple
 import confluent_kafka as client
 
 from fencepost_member.adapters import Tp
-from fencepost_member.adapters.confluent_errors import error_name
+from fencepost_member.adapters.confluent.errors import error_name
 
 MAGIC = b"CGMDv2:"  # prefix of serialised group metadata
 

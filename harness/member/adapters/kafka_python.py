@@ -18,9 +18,9 @@ from kafka.errors import KafkaConfigurationError, KafkaError
 from kafka.future import Future
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters import ClientListener, Record, Tp
+from fencepost_member.adapters.callback_bridge import CallbackBridge, report, report_error
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.handover import Handover, tell, tell_error
 from fencepost_member.adapters.kafka_python_settings import ASSIGNORS, KNOWN, known_settings
 from fencepost_member.adapters.kafka_python_settings import try_settings as try_settings
 from fencepost_member.adapters.settings import arguments
@@ -31,18 +31,19 @@ ASK_MS = 5000  # timeout of the first connection
 NO_EPOCH = -1
 
 
-def connect(config: MemberConfig, listener: Listener) -> KafkaPython:
+def connect(config: MemberConfig, listener: ClientListener) -> KafkaPython:
     """A consumer for ``config``. Raises ConfigError when kafka-python refuses the settings."""
     return KafkaPython(config, listener)
 
 
 class KafkaPython:
-    """One consumer: ``Adapter``, ``Seeks``, ``Pauses``, ``Leaves``, ``Annotates``, ``Defers`` and ``Starts``.
+    """One consumer: ``Adapter``, ``Seeks``, ``Pauses``, ``Resubscribe``, ``CommitMetadata``, ``AsyncCommit`` and
+    ``StartOffsets``.
 
     The library connects in its constructor: if no broker answers, polls report the error and try again.
     """
 
-    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+    def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError when kafka-python refuses the settings."""
         self.version = str(client.__version__)
         self.settings = known_settings(config)
@@ -55,7 +56,7 @@ class KafkaPython:
         self._topics: List[str] = []
         self._starts: Dict[Tp, int] = {}
         self._answers: List[Callable[[], None]] = []  # of asynchronous commits, to be delivered in the next poll
-        self._handover, self._never = Handover(), threading.Event()
+        self._handover, self._never = CallbackBridge(), threading.Event()
         self._worker = ThreadPoolExecutor(1) if AsyncListener else None
         self._consumer: Any = None
         with suppress(KafkaError):
@@ -85,7 +86,7 @@ class KafkaPython:
                 (r.topic, r.partition, r.offset, r.key, r.value, r.headers) for part in found.values() for r in part
             ]
         except KafkaError as error:
-            tell_error(self._listener, error)
+            report_error(self._listener, error)
             self._never.wait(max(0.0, until_s - time.monotonic()))
         answers, self._answers = self._answers, []
         for answer in answers:
@@ -93,7 +94,7 @@ class KafkaPython:
         return records
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """See ``Adapter`` and ``Annotates``. The library reports one error for all partitions."""
+        """See ``Adapter`` and ``CommitMetadata``. The library reports one error for all partitions."""
         try:
             if self._consumer is None:
                 self._connect()
@@ -103,7 +104,8 @@ class KafkaPython:
         return dict.fromkeys(offsets, "")
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """See ``Defers``. The library calls back on the thread that polls; since release 3 that is not the caller's."""
+        """See ``AsyncCommit``. The library calls back on the thread that polls; since release 3 that is not the
+        caller's."""
 
         def called(_: Any, answer: Any) -> None:
             self._answers.append(lambda: answered(dict.fromkeys(offsets, _error(answer))))
@@ -139,35 +141,35 @@ class KafkaPython:
         self._consumer.resume(TopicPartition(*tp))
 
     def unsubscribe(self) -> None:
-        """See ``Leaves``: the library runs no callback then, so this method does."""
+        """See ``Resubscribe``: the library runs no callback then, so this method does."""
         self._topics = []
         if self._consumer:
-            tell(self._listener, "revoked", self._consumer.assignment())
+            report(self._listener, "revoked", self._consumer.assignment())
             self._consumer.unsubscribe()
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         return sorted((name, p) for name in topics for p in self._consumer.partitions_for_topic(name) or ())
 
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         with suppress(KafkaError):
             found = {tp: self._consumer.committed(TopicPartition(*tp)) for tp in partitions}
             return {tp: offset for tp, offset in found.items() if offset is not None}
         return {}
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
-        """See ``Starts``."""
+        """See ``StartOffsets``."""
         self._starts.update(offsets)
 
-    def told(self, what: str, partitions: Set[TopicPartition]) -> None:
+    def called_back(self, what: str, partitions: Set[TopicPartition]) -> None:
         """On the caller's thread: the library called back. It has already applied the change."""
-        tell(self._listener, what, partitions, self._start)
+        report(self._listener, what, partitions, self._start)
 
-    async def asked(self, what: str, partitions: Set[TopicPartition]) -> None:
-        """On the library's thread: have the caller's thread run ``told``, and wait until it has."""
+    async def called_back_async(self, what: str, partitions: Set[TopicPartition]) -> None:
+        """On the library's thread: have the caller's thread run ``called_back``, and wait until it has."""
         done, loop = Future(), self._consumer._net
-        ran = self._handover.ask(lambda: self.told(what, partitions))
+        ran = self._handover.submit(lambda: self.called_back(what, partitions))
         ran.add_done_callback(lambda _: loop.call_soon_threadsafe(lambda: done.success(None)))
         await done
 
@@ -220,21 +222,21 @@ def identity(consumer: Any) -> Tuple[str, int]:
 def _listener(adapter: KafkaPython) -> Any:
     """The rebalance listener for the library: with coroutines since release 3."""
 
-    class Told(client.ConsumerRebalanceListener):  # type: ignore[misc]
+    class SyncListener(client.ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Set[TopicPartition]) -> None:
-            adapter.told("assigned", assigned)
+            adapter.called_back("assigned", assigned)
 
         def on_partitions_revoked(self, revoked: Set[TopicPartition]) -> None:
-            adapter.told("revoked", revoked)
+            adapter.called_back("revoked", revoked)
 
-    class Asked(AsyncListener or object):  # type: ignore[misc]
+    class CoroutineListener(AsyncListener or object):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[TopicPartition]) -> None:
-            await adapter.asked("assigned", assigned)
+            await adapter.called_back_async("assigned", assigned)
 
         async def on_partitions_revoked(self, revoked: Set[TopicPartition]) -> None:
-            await adapter.asked("revoked", revoked)
+            await adapter.called_back_async("revoked", revoked)
 
         async def on_partitions_lost(self, lost: Set[TopicPartition]) -> None:
-            await adapter.asked("lost", lost)
+            await adapter.called_back_async("lost", lost)
 
-    return Asked() if AsyncListener else Told()
+    return CoroutineListener() if AsyncListener else SyncListener()

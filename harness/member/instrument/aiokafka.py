@@ -22,15 +22,22 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from fencepost_member.adapters.aiokafka import ASSIGNORS, identity
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.settings import arguments, with_context
-from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.python_tape import PythonTape, alike, offsets_of, reaching, replace, wanted
-from fencepost_member.instrument.transactions import Transactions
+from fencepost_member.instrument.program import InstrumentedProgram
+from fencepost_member.instrument.python_recorder import (
+    PythonRecorder,
+    alike,
+    offsets_of,
+    reaching,
+    replace,
+    subscription,
+)
+from fencepost_member.instrument.transactions import InstrumentedTransactions
 from fencepost_member.payload import HEADER
 
 NAME = "aiokafka"
-PROGRAM = Program.of_environment()
+PROGRAM = InstrumentedProgram.of_environment()
 OWN, OWN_PRODUCER, OWN_COORDINATOR, OWN_FETCHER = (SimpleNamespace() for _ in range(4))  # the library's own functions
-_transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
+_transactions = partial(InstrumentedTransactions.of, program=PROGRAM, error_name=error_name)
 LOOK_S = 0.5
 _polling: ContextVar[Any] = ContextVar("fencepost_polling", default=None)  # the recording that is in a poll now
 
@@ -41,7 +48,7 @@ def instrument(library: Any) -> None:
     for calls in (Consumer, alike(OWN)):
         vars(OWN).update(vars(replace(library.AIOKafkaConsumer, calls)))
     vars(OWN_PRODUCER).update(vars(replace(library.AIOKafkaProducer, Producer)))
-    vars(OWN_COORDINATOR).update(vars(replace(GroupCoordinator, Coordinator)))
+    vars(OWN_COORDINATOR).update(vars(replace(GroupCoordinator, CoordinatorCalls)))
     vars(OWN_FETCHER).update(vars(replace(LibraryFetcher, Fetcher)))
     replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
 
@@ -57,7 +64,7 @@ def _reaching(own: Any) -> Any:
     return SimpleNamespace(__init__=__init__)
 
 
-class AioTape(PythonTape):
+class AioRecorder(PythonRecorder):
     """Counts the tasks that wait in a poll, however long: the member polls as long as the event loop runs."""
 
     waiting, _watched = 0, False
@@ -110,14 +117,14 @@ class Producer:
 class Consumer:
     """Replaces functions of ``aiokafka.AIOKafkaConsumer``."""
 
-    _fencepost: AioTape
+    _fencepost: AioRecorder
     _subscription: Any
 
     def __init__(self, *topics: Any, **keywords: Any) -> None:
         group = keywords.get("group_id")
         ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
         settings = reaching({**keywords, "group_id": group}, _ours(ours))
-        self._fencepost = tape = AioTape(PROGRAM, claim, self, settings, identity, _consumed)
+        self._fencepost = tape = AioRecorder(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         self._subscription._fencepost = tape  # consumer, coordinator and fetcher share this object
         if topics:
@@ -126,7 +133,7 @@ class Consumer:
     def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
         """As the library's."""
         tape = self._fencepost
-        topics, pattern = wanted(PROGRAM, topics, pattern)
+        topics, pattern = subscription(PROGRAM, topics, pattern)
         tape.asks(topics, pattern)
         OWN.subscribe(self, topics, pattern, _listener(tape, listener) if tape.on else listener)
         if tape.on:
@@ -175,7 +182,7 @@ class Consumer:
         self._fencepost.closed()
 
 
-class Coordinator:
+class CoordinatorCalls:
     """Replaces a function of ``GroupCoordinator`` through which every commit request passes."""
 
     _subscription: Any
@@ -199,7 +206,7 @@ class Fetcher:
         tape = getattr(self._subscriptions, "_fencepost", None)
         with _poll_of(tape):
             record = await OWN_FETCHER.next_record(self, partitions)
-        _came(tape, (record,))
+        _record_delivery(tape, (record,))
         return record
 
     async def fetched_records(self, partitions: Any, *args: Any, **options: Any) -> Any:
@@ -207,12 +214,12 @@ class Fetcher:
         tape = getattr(self._subscriptions, "_fencepost", None)
         with _poll_of(tape):
             found = await OWN_FETCHER.fetched_records(self, partitions, *args, **options)
-        _came(tape, [record for part in found.values() for record in part])
+        _record_delivery(tape, [record for part in found.values() for record in part])
         return found
 
 
 @contextmanager
-def _poll_of(tape: Optional[AioTape]) -> Iterator[None]:
+def _poll_of(tape: Optional[AioRecorder]) -> Iterator[None]:
     """Around a call that waits for records; nested calls count as one poll."""
     before = _polling.get()
     if tape is None or before is tape or tape.off():
@@ -229,9 +236,9 @@ def _poll_of(tape: Optional[AioTape]) -> Iterator[None]:
         tape.waiting -= 1
 
 
-def _came(tape: Optional[AioTape], records: Collection[Any]) -> None:
+def _record_delivery(tape: Optional[AioRecorder], records: Collection[Any]) -> None:
     if tape is not None and tape.on:
-        tape.came(records)
+        tape.returned_records(records)
         _without_ours(records)
 
 
@@ -247,12 +254,12 @@ def _consumed(consumer: Any) -> Mapping[Any, Any]:
     return found
 
 
-def _listener(tape: PythonTape, own: Any) -> Any:
+def _listener(tape: PythonRecorder, own: Any) -> Any:
     """A rebalance listener that records and calls the program's own, whose methods may be coroutines."""
     if own is not None and not isinstance(own, aiokafka.ConsumerRebalanceListener):
         return own  # the library will refuse it
 
-    class Told(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    class SyncListener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
             with tape.called("assigned", assigned):
                 answer = own and own.on_partitions_assigned(assigned)
@@ -268,4 +275,4 @@ def _listener(tape: PythonTape, own: Any) -> Any:
         def __repr__(self) -> str:
             return repr(own)
 
-    return Told()
+    return SyncListener()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from fencepost_member.instrument.python_tape import replace
+from fencepost_member.instrument.python_recorder import replace
 
 OWN = SimpleNamespace()  # the library's own functions
 
@@ -34,13 +34,13 @@ class Consumer:
         """As the library's."""
         message = await OWN.poll(self, *args, **kwargs)
         if message is not None:
-            self._consumer._fencepost.came((message,))
+            self._consumer._fencepost.returned_records((message,))
         return message
 
     async def consume(self, *args: Any, **kwargs: Any) -> Any:
         """As the library's."""
         messages = await OWN.consume(self, *args, **kwargs)
-        self._consumer._fencepost.came(messages)
+        self._consumer._fencepost.returned_records(messages)
         return messages
 
     async def close(self, *args: Any, **kwargs: Any) -> Any:

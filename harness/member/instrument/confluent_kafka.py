@@ -10,12 +10,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from confluent_kafka import cimpl
 
-from fencepost_member.adapters.confluent_errors import error_name
-from fencepost_member.instrument.confluent_tape import Tape, offsets_of
-from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.transactions import Transactions
+from fencepost_member.adapters.confluent.errors import error_name
+from fencepost_member.instrument.confluent_recorder import ConfluentRecorder, offsets_of
+from fencepost_member.instrument.program import InstrumentedProgram
+from fencepost_member.instrument.transactions import InstrumentedTransactions
 
-PROGRAM = Program.of_environment()
+PROGRAM = InstrumentedProgram.of_environment()
 CLIENTS = ("Producer", "_AdminClientImpl", "ShareConsumer")  # only connected to the run's brokers, not recorded
 _poll, _consume = cimpl.Consumer.poll, cimpl.Consumer.consume
 
@@ -46,7 +46,7 @@ def _in_transactions(base: Any) -> Any:
         __module__, __qualname__, __doc__ = base.__module__, base.__qualname__, base.__doc__
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            self._fencepost = Transactions(PROGRAM, _named)
+            self._fencepost = InstrumentedTransactions(PROGRAM, _named)
             super().__init__(*args, **kwargs)
             given = _settings(args, kwargs) or {}
             idempotent = str(given.get("enable.idempotence", False)).lower() == "true" or "transactional.id" in given
@@ -91,7 +91,7 @@ class Consumer(cimpl.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _settings(args, kwargs)
         settings, claim = PROGRAM.consuming(given or {})
-        self._fencepost = Tape(PROGRAM, claim, self, settings)
+        self._fencepost = ConfluentRecorder(PROGRAM, claim, self, settings)
         super().__init__(*(args if given is None else ({**settings, **self._fencepost.callbacks()},)))
 
     def subscribe(self, topics: Any, *args: Any, **kwargs: Any) -> None:
@@ -117,7 +117,7 @@ class Consumer(cimpl.Consumer):
         finally:
             tape.returned()
         if message is not None and not tape.asynchronous:
-            tape.came((message,))
+            tape.returned_records((message,))
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> Any:
@@ -133,7 +133,7 @@ class Consumer(cimpl.Consumer):
         finally:
             tape.returned()
         if not tape.asynchronous:
-            tape.came(messages)
+            tape.returned_records(messages)
         return messages
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:

@@ -18,14 +18,21 @@ from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.kafka_python import AsyncListener, identity
 from fencepost_member.adapters.kafka_python_settings import ASSIGNORS, KNOWN
 from fencepost_member.adapters.settings import arguments
-from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.python_tape import PythonTape, alike, offsets_of, reaching, replace, wanted
-from fencepost_member.instrument.transactions import Transactions
+from fencepost_member.instrument.program import InstrumentedProgram
+from fencepost_member.instrument.python_recorder import (
+    PythonRecorder,
+    alike,
+    offsets_of,
+    reaching,
+    replace,
+    subscription,
+)
+from fencepost_member.instrument.transactions import InstrumentedTransactions
 
 NAME = "kafka-python"
-PROGRAM = Program.of_environment()
+PROGRAM = InstrumentedProgram.of_environment()
 OWN, OWN_PRODUCER, OWN_COORDINATOR = (SimpleNamespace() for _ in range(3))  # the library's own functions
-_transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
+_transactions = partial(InstrumentedTransactions.of, program=PROGRAM, error_name=error_name)
 
 
 def instrument(library: Any) -> None:
@@ -35,7 +42,7 @@ def instrument(library: Any) -> None:
     for client in (library.KafkaProducer, library.KafkaAdminClient):
         replace(client, _reaching(client.__init__))
     vars(OWN_PRODUCER).update(vars(replace(library.KafkaProducer, Producer)))
-    vars(OWN_COORDINATOR).update(vars(replace(ConsumerCoordinator, Coordinator)))
+    vars(OWN_COORDINATOR).update(vars(replace(ConsumerCoordinator, CoordinatorCalls)))
 
 
 def _reaching(own: Any) -> Any:
@@ -85,13 +92,13 @@ class Consumer:
     config: Dict[str, Any]
     _coordinator: Any
     _subscription: Any
-    _fencepost: PythonTape
+    _fencepost: PythonRecorder
 
     def __init__(self, *topics: Any, **configs: Any) -> None:
         group = configs.get("group_id", KNOWN["group_id"])
         ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
         settings = reaching({**configs, "group_id": group}, arguments(NAME, ours, ASSIGNORS))
-        self._fencepost = tape = PythonTape(PROGRAM, claim, self, settings, identity, _consumed)
+        self._fencepost = tape = PythonRecorder(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         self._coordinator._fencepost = tape
         own_callback = self._coordinator.config["default_offset_commit_callback"]
@@ -102,7 +109,7 @@ class Consumer:
     def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
         """As the library's."""
         tape = self._fencepost
-        topics, pattern = wanted(PROGRAM, topics, pattern)
+        topics, pattern = subscription(PROGRAM, topics, pattern)
         tape.asks(topics, pattern)
         OWN.subscribe(self, topics, pattern, _listener(tape, listener) if tape.on else listener)
         if tape.on:
@@ -117,7 +124,7 @@ class Consumer:
             return OWN.poll(self, timeout_ms, max_records, update_offsets)
         with tape.polling_for_records():
             found = OWN.poll(self, timeout_ms, max_records)
-        tape.came([record for part in found.values() for record in part])
+        tape.returned_records([record for part in found.values() for record in part])
         return found
 
     def _poll_once(self, *args: Any, **kwargs: Any) -> Any:
@@ -131,7 +138,7 @@ class Consumer:
             return OWN.__next__(self)
         with tape.polling_for_records():
             record = OWN.__next__(self)
-        tape.came((record,))
+        tape.returned_records((record,))
         return record
 
     def commit(self, offsets: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -167,11 +174,11 @@ class Consumer:
         self._fencepost.closed()
 
 
-class Coordinator:
+class CoordinatorCalls:
     """Replaces functions of ``ConsumerCoordinator`` that commit synchronously, before a rebalance and at close. Its
     timer commits asynchronously and calls ``_answered``."""
 
-    _fencepost: PythonTape
+    _fencepost: PythonRecorder
 
     def commit_offsets_sync(self, offsets: Any, *args: Any, **kwargs: Any) -> Any:
         """As the library's; since release 3 it calls ``_commit_offsets_sync_async``, which records the commit."""
@@ -190,7 +197,7 @@ def _consumed(consumer: Any) -> Mapping[Any, Any]:
     return found
 
 
-def _answered(tape: PythonTape, own: Any) -> Any:
+def _answered(tape: PythonRecorder, own: Any) -> Any:
     """A callback for asynchronous commits that records and calls the program's or the library's own."""
 
     def answered(offsets: Mapping[Any, Any], answer: Any) -> None:
@@ -200,14 +207,14 @@ def _answered(tape: PythonTape, own: Any) -> Any:
     return answered
 
 
-def _listener(tape: PythonTape, own: Any) -> Any:
+def _listener(tape: PythonRecorder, own: Any) -> Any:
     """A rebalance listener that records and calls the program's own; it is async if that is."""
     if AsyncListener and isinstance(own, AsyncListener):
         return _asking(tape, own)
     if own is not None and not isinstance(own, kafka.ConsumerRebalanceListener):
         return own  # the library will refuse it
 
-    class Told(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    class SyncListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Set[Any]) -> None:
             with tape.called("assigned", assigned):
                 if own is not None:
@@ -226,11 +233,11 @@ def _listener(tape: PythonTape, own: Any) -> Any:
         def __repr__(self) -> str:
             return repr(own)
 
-    return Told()
+    return SyncListener()
 
 
-def _asking(tape: PythonTape, own: Any) -> Any:
-    class Asked(AsyncListener):  # type: ignore[misc]
+def _asking(tape: PythonRecorder, own: Any) -> Any:
+    class CoroutineListener(AsyncListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
             with tape.called("assigned", assigned):
                 await own.on_partitions_assigned(assigned)
@@ -246,4 +253,4 @@ def _asking(tape: PythonTape, own: Any) -> Any:
         def __repr__(self) -> str:
             return repr(own)
 
-    return Asked()
+    return CoroutineListener()

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, MutableSet, Optional, Sequence, Set, Tuple
 
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
-from fencepost_member.config import TOLD, MemberConfig, read_member
+from fencepost_member.config import REPORTED, MemberConfig, read_member
 from fencepost_member.events import EventLog
-from fencepost_member.instrument.claims import Claim, claim
+from fencepost_member.instrument.consumer_names import Claim, claim
 from fencepost_member.ownership import Tp
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane
@@ -25,7 +25,7 @@ from fencepost_member.this_process import CONFIG, PROGRAMS
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 
-class Program:
+class InstrumentedProgram:
     """This process as a part of a run.
 
     Attributes:
@@ -44,7 +44,7 @@ class Program:
         os.register_at_fork(after_in_child=self._forked)
 
     @classmethod
-    def of_environment(cls) -> Program:
+    def of_environment(cls) -> InstrumentedProgram:
         """The program that the harness started in this process. Raises ConfigError, and KeyError without a harness."""
         path = os.environ[CONFIG]
         program = cls(read_member(path), Path(path).parent / "claims")
@@ -97,7 +97,7 @@ class Program:
     def processed(self, tp: Tp, next_offset: int) -> bool:
         """The program reports a record as processed; False: the record is in flight in none of its consumers. If two of
         them received it, the one that owns the partition now has processed it."""
-        if self.config.loop.processed != TOLD or tp[0] not in self.config.topics:
+        if self.config.loop.processed != REPORTED or tp[0] not in self.config.topics:
             return True
         return any(consumer.processed(tp, next_offset) for consumer in self._owner_first(tp))
 

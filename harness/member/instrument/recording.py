@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from fencepost_member.account import Account
 from fencepost_member.adapters import Record
 from fencepost_member.commits import Answer, begun
-from fencepost_member.instrument.claims import Claim
-from fencepost_member.instrument.in_hand import InHand
-from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.consumer_names import Claim
+from fencepost_member.instrument.in_flight import InFlight
+from fencepost_member.instrument.program import InstrumentedProgram
+from fencepost_member.member_events import MemberReporter
 from fencepost_member.ownership import Tp, rows
 
 
@@ -39,12 +39,14 @@ class Recording:
         inherited: whether it was recorded in the parent process, from which this process was forked.
     """
 
-    def __init__(self, program: Program, claim: Optional[Claim], identity: Callable[[], Tuple[str, int]]) -> None:
+    def __init__(
+        self, program: InstrumentedProgram, claim: Optional[Claim], identity: Callable[[], Tuple[str, int]]
+    ) -> None:
         """The consumer has not subscribed yet. ``claim``: its name in the group; ``identity``: see ``Adapter``."""
         self.on, self.inherited, self._barred = False, False, ""  # the reason why it cannot be recorded any more
         self._program, self._claim, self._identity = program, claim, identity
         self._topics = frozenset(program.config.topics)
-        self._in_hand = InHand(program.config.loop.processed)
+        self._in_hand = InFlight(program.config.loop.processed)
         self._delivering = threading.Lock()  # programs may poll one consumer on several threads
         self._stored: Dict[Tp, int] = {}  # the offsets that a commit without offsets commits
         self._accepted: Dict[Tp, int] = {}  # the offsets that the group has accepted
@@ -63,7 +65,7 @@ class Recording:
         config = replace(self._program.config, actor=self._claim.name, instance_id=self._claim.instance_id)
         self._events, self._lane = self._program.history(self._claim)
         lane = self._lane  # without a reference to self, the name becomes free when the consumer is freed
-        self._account = Account(config, self._events, lambda: lane, self._identity)
+        self._account = MemberReporter(config, self._events, lambda: lane, self._identity)
         self.on = True
 
     def wants(self, topics: Sequence[str]) -> bool:
@@ -76,7 +78,7 @@ class Recording:
         if not self._account.introduced:
             own = {"client": client, "protocol": protocol, "commit": "by the program", "argv": sys.argv}
             own["processed"] = self._program.config.loop.processed
-            self._account.introduce(version, settings, **own)
+            self._account.started(version, settings, **own)
         else:
             self._events.note("subscribed", detail={"topics": sorted(self._topics.intersection(topics))})
 
@@ -92,7 +94,7 @@ class Recording:
         self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
 
     def polls(self, until_ns: int = 0) -> None:
-        """Just before a poll, see ``Account.polling``."""
+        """Just before a poll, see ``MemberReporter.polling``."""
         try:
             self._in_hand.polling()
         except Exception as error:
@@ -111,7 +113,7 @@ class Recording:
         """A poll returned records of the run's topics; ``stores``: the client stores their offsets now."""
         with self._delivering:
             work = self._account.delivered(records)
-            self._in_hand.take(self._lane, work)
+            self._in_hand.delivered(self._lane, work)
         if stores:
             self._stored.update((tp, next_offset) for _, tp, next_offset in work)
 
@@ -132,18 +134,18 @@ class Recording:
         return [tp for tp in partitions if tp[0] in self._topics]
 
     @contextmanager
-    def taking(self, partitions: List[Tp]) -> Iterator[None]:
+    def assigned_callback(self, partitions: List[Tp]) -> Iterator[None]:
         """Around the assigned callback, including the program's own."""
-        self._in_hand.taken(partitions)
-        with self._account.taking(partitions):
+        self._in_hand.assigned(partitions)
+        with self._account.assigned_callback(partitions):
             yield
 
     @contextmanager
-    def giving_up(self, kind: str, partitions: List[Tp]) -> Iterator[None]:
+    def revoked_callback(self, kind: str, partitions: List[Tp]) -> Iterator[None]:
         """Around the callback ``revoked`` or ``lost``, including the program's own."""
         self._commits = "on-revoke"
         try:
-            with self._account.giving_up(kind, partitions):
+            with self._account.revoked_callback(kind, partitions):
                 yield
         finally:
             self._commits = "sync"
@@ -218,7 +220,7 @@ class Recording:
         """The program begins to move its position (to offset 0 for the beginning). Call the returned function at the
         end."""
         for tp, offset in offsets.items():  # stored offsets stay: librdkafka still commits them
-            self._in_hand.let_go([tp], offset)
+            self._in_hand.released([tp], offset)
         event = self._events.begin("seek", partitions=rows(offsets))
         return lambda: self._events.end(event)
 

@@ -11,25 +11,27 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from fencepost_member.commits import Answer
 from fencepost_member.config import TRANSACTION
-from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.ownership import Tp
 
 ABORTED = "LOCAL_PURGE_QUEUE"  # the program aborted without an error; the client reports its records by this name
 
 
-class Transactions:
+class InstrumentedTransactions:
     """The transactions of one producer, one after the other."""
 
-    def __init__(self, program: Program, error_name: Callable[[Exception], str]) -> None:
+    def __init__(self, program: InstrumentedProgram, error_name: Callable[[Exception], str]) -> None:
         """``error_name`` returns Kafka's name of an exception of the library."""
         self._program, self._error_name = program, error_name
         self._sent: List[Tuple[Dict[Tp, int], Answer]] = []  # of the open transaction
         self._error = ""
 
     @classmethod
-    def of(cls, producer: Any, program: Program, error_name: Callable[[Exception], str]) -> Transactions:
-        """The transactions of a producer whose functions are replaced one by one (see ``python_tape.replace``)."""
-        found: Transactions = vars(producer).setdefault("_fencepost", cls(program, error_name))
+    def of(
+        cls, producer: Any, program: InstrumentedProgram, error_name: Callable[[Exception], str]
+    ) -> InstrumentedTransactions:
+        """The transactions of a producer whose functions are replaced one by one (see ``python_recorder.replace``)."""
+        found: InstrumentedTransactions = vars(producer).setdefault("_fencepost", cls(program, error_name))
         return found
 
     def begun(self) -> None:

@@ -1,0 +1,173 @@
+"""The sentences of the kinds about ownership, rebalances, progress and effects; see ``explanations``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fencepost.checkers.explanations.anomaly_context import AnomalyContext
+
+
+def _often(t: AnomalyContext) -> str:
+    return "" if t.one else f" {t.a.count:,} times"
+
+
+def _names(members: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(members[:-1]), members[-1]))) if members else "unknown members"
+
+
+def _overlap(t: AnomalyContext) -> str:
+    return (
+        f"after a batch of the coordinator's records {t.place} belonged to {_names(t.a.members)}{_often(t)}, {t.span}"
+    )
+
+
+def _regression(t: AnomalyContext) -> str:
+    often = "" if t.one else f", {t.a.count:,} times"
+    return f"the group's generation went back{often} ({t.span}); its members were {_names(t.a.members)}"
+
+
+def _mismatch(t: AnomalyContext) -> str:
+    holds = f"; by the callbacks {_names(t.a.members[1:])} owned it" if len(t.a.members) > 1 else ""
+    given = f"the coordinator had assigned {t.place} to {t.who} at {t.begin} and accepted its heartbeats since"
+    stable = f"but while the group was stable, at {t.end}"
+    return f"{given}, {stable}, {t.who} did not own it by its callbacks{holds}"
+
+
+def _imbalance(t: AnomalyContext) -> str:
+    if t.a.cause == "assigned twice":
+        return f"{t.who} was assigned {t.place} again{_often(t)} while it owned it, {t.span}"
+    return f"a revoked or lost callback of {t.who} named {t.place}{_often(t)} although it did not own it, {t.span}"
+
+
+def _early(t: AnomalyContext) -> str:
+    if t.a.cause:
+        late = f"{t.who} was still releasing its partitions of the previous generation"
+        return f"{late} when {t.other} was assigned {t.place}{_often(t)}, {t.span}"
+    zombie = f"; {t.who} had been removed from the group" if t.a.excuse else ""
+    return f"{t.who} was still releasing {t.place} when {t.other} was assigned it{_often(t)}, {t.span}{zombie}"
+
+
+def _needless(t: AnomalyContext) -> str:
+    again = f"{t.place} was revoked from {t.who} and assigned to it again{_often(t)}"
+    return f"{again}, {t.span}, though nothing in the group changed"
+
+
+def _unbalanced(t: AnomalyContext) -> str:
+    most, _, least = t.a.cause.partition(" and ")
+    return f"while the group was stable, {t.span}, {t.who} had {most} partitions and {t.other} had {least}{_changed(t)}"
+
+
+def _not_sticky(t: AnomalyContext) -> str:
+    moved = f"{t.a.cause} partitions were moved away from members that stayed"
+    return f"{moved}: {_names(t.a.members)}, {t.span}{_changed(t)}"
+
+
+def _paused(t: AnomalyContext) -> str:
+    excused = "; no member could have owned it all the time" if t.a.excuse else ""
+    often = f"for {t.length}" if t.one else f"{t.a.count:,} times for too long"
+    between = f"{t.who} and {t.other}" if len(t.a.members) > 1 else f"two assignments to {t.who}"
+    return f"no member owned {t.place} {often} ({t.span}), between {between}{excused}"
+
+
+def _changed(t: AnomalyContext) -> str:
+    return "; a member had changed its subscription" if t.a.excuse else ""
+
+
+def _duplicate(t: AnomalyContext) -> str:
+    if not t.a.members:
+        return f"{t.records} had more than one effect"
+    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
+    return f"{t.records} had an effect by {first}, and again by {again}"
+
+
+def _missing(t: AnomalyContext) -> str:
+    by = f", by {t.who} at {t.begin}" if t.a.members else ""
+    return f"{t.records} had no effect, and the group committed past {t.them}{by}"
+
+
+def _parked_twice(t: AnomalyContext) -> str:
+    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
+    return f"{t.records} had a dead letter by {first}, and another one by {again}{_all_the_time(t)}"
+
+
+def _all_the_time(t: AnomalyContext) -> str:
+    return ", which had owned the partition all the time" if t.a.cause else ""
+
+
+def _unparked(t: AnomalyContext) -> str:
+    by = f", by {t.who} at {t.begin}" if t.a.members else ""
+    return f"{t.records} could not be processed and had no dead letter, and the group committed past {t.them}{by}"
+
+
+def _requeued_twice(t: AnomalyContext) -> str:
+    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
+    return f"{t.records} {t.were} re-queued by {first}, and once more by {again}{_all_the_time(t)}"
+
+
+def _unrequeued(t: AnomalyContext) -> str:
+    by = f", by {t.who} at {t.begin}" if t.a.members else ""
+    again = "has no copy" if t.one else "have no copies"
+    return f"{t.records}, finished as re-queued, {again} in the log, and the group committed past {t.them}{by}"
+
+
+def _requeued_and_done(t: AnomalyContext) -> str:
+    copied, done = f"{t.who} at {t.begin}", f"{t.other} at {t.end}"
+    return f"{t.records} {t.were} re-queued by {copied}, and processed by {done} anyway{_all_the_time(t)}"
+
+
+def _entity(t: AnomalyContext) -> str:
+    letter = f"had a dead letter by {t.other}" if len(t.a.members) > 1 else "had a dead letter of its own"
+    if t.a.cause:
+        letter = f"was behind {t.them} in the log, re-queued by {t.other},"
+    since = f"since {t.begin}"
+    return f"{t.who} processed {t.records} at {t.end}; an earlier record of the key {letter} {since}"
+
+
+def _orphaned(t: AnomalyContext) -> str:
+    leader = "; it had no leader for a part of that time" if t.a.excuse else ""
+    often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
+    callbacks = "" if t.tables.black_box else " and by all callbacks"
+    return f"no member owned {t.place} {often} ({t.span}), by the coordinator's log{callbacks}{leader}"
+
+
+def _restless(t: AnomalyContext) -> str:
+    return f"one rebalance followed another for {t.length} ({t.span}): {t.a.count:,} rounds of {_names(t.a.members)}"
+
+
+def _dead(t: AnomalyContext) -> str:
+    life = t.tables.lives.get(t.who)
+    by_signal = life is not None and not life.fatal and life.signal
+    way = f"was ended by {t.a.cause}, which the harness never sent," if by_signal else "ended by itself"
+    fatal = f"; its client had failed for good ({t.a.cause})" if t.a.cause and not by_signal else ""
+    return f"{t.who} {way} at {t.end}; its last sign of life was at {t.begin}{fatal}"
+
+
+def _still(t: AnomalyContext) -> str:
+    often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
+    at_work = f"; its handler was processing offset {t.offsets} of {t.place}" if t.a.cause else " nor process a record"
+    return f"{t.who}, which owned {t.owned} and sent heartbeats, did not poll {often} ({t.span}){at_work}"
+
+
+SENTENCES: Mapping[str, Callable[[AnomalyContext], str]] = {
+    "coordinator-overlap": _overlap,
+    "generation-regression": _regression,
+    "assignment-mismatch": _mismatch,
+    "callback-imbalance": _imbalance,
+    "early-assignment": _early,
+    "needless-revocation": _needless,
+    "duplicate-effect": _duplicate,
+    "missing-effect": _missing,
+    "dead-letter-twice": _parked_twice,
+    "dead-letter-missing": _unparked,
+    "per-entity-order": _entity,
+    "requeue-missing": _unrequeued,
+    "requeue-twice": _requeued_twice,
+    "requeued-and-done": _requeued_and_done,
+    "unbalanced": _unbalanced,
+    "not-sticky": _not_sticky,
+    "long-pause": _paused,
+    "orphaned-partition": _orphaned,
+    "never-stable": _restless,
+    "dead-member": _dead,
+    "stuck-member": _still,
+}

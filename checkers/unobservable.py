@@ -1,0 +1,38 @@
+"""The kinds that are invisible for black boxes, or where only effects show which records were processed, each with the
+reason. (Rule 14 of the checks.)
+
+The brokers' records about black boxes are judged as usual: commits and their writers, assignments, generations,
+requests, the log itself. Partitions that stand still are judged by commits. Everything else is unknown, never kept: a
+promise that covers an invisible kind is unknown, unless one of its visible kinds breaks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fencepost.checkers.tables import Tables
+from fencepost.model.findings import ALWAYS, AT_MOST_ONCE, FINDINGS
+
+BY_EFFECT = "an effect shows neither which member processed its record nor when"
+
+
+def unobservable(tables: Tables) -> Mapping[str, str]:
+    """Why kinds cannot be judged in this run, as a sentence by kind; empty where members report what they do."""
+    kinds = FINDINGS.values()
+    if tables.black_box:
+        return {kind.name: f"a black box does not report {kind.unreported}" for kind in kinds if kind.unreported}
+    if not tables.by_effect:
+        return {}
+    once = any(promise.get("level") == AT_MOST_ONCE for promise in tables.promised("delivery"))
+    hidden = {ALWAYS, AT_MOST_ONCE} if once else {ALWAYS}
+    return {kind.name: BY_EFFECT for kind in kinds if kind.hidden_by_effects in hidden}
+
+
+def explanation(kinds: Iterable[str], blind: Mapping[str, str]) -> str:
+    """A sentence about the ``kinds`` that cannot be judged; empty if all can be."""
+    found: dict[str, list[str]] = {}
+    for kind in kinds:
+        if kind in blind:
+            found.setdefault(blind[kind], []).append(kind)
+    listed = "; ".join(f"{why}: {', '.join(names)}" for why, names in found.items())
+    return f"not all of it can be judged: {listed}" if listed else ""

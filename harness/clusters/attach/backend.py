@@ -1,0 +1,167 @@
+"""An existing cluster, as named on the command line, and what a run would do to it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from fencepost.clusters.cache import ProgressCallback
+from fencepost.clusters.capabilities import Abilities, always, needed
+from fencepost.errors import PlanError, ScenarioError, refuse
+from fencepost.interfaces import Cluster
+from fencepost.model.endpoint import Endpoint
+from fencepost.network import redirects
+from fencepost.processes.owner import ProcessOwner
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
+from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
+
+SCHEME = "attach:"
+_ADDRESS = re.compile(r"attach:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{1,5})")
+
+
+def _own_prefix() -> str:
+    return f"fencepost-{secrets.token_hex(4)}-"
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A foreign cluster, and how a run may use it. Satisfies ``Backend``.
+
+    Attributes:
+        address: a broker's listener for clients.
+        access: its settings of SASL and TLS (``ACCESS``); never shown, never written into a run folder.
+        permitted: whether ``--yes`` was given.
+        prefix: begins the names of all topics and groups of one run, and of nothing else; another run needs
+            ``for_another_run``.
+    """
+
+    address: Endpoint
+    access: Mapping[str, str] = field(default_factory=dict, repr=False)
+    permitted: bool = False
+    prefix: str = field(default_factory=_own_prefix)
+    abilities: ClassVar[Abilities] = {
+        **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
+        "packets": redirects.missing_reason,
+    }
+    parts: ClassVar[Collection[str]] = ()
+    why: ClassVar[str] = ""
+
+    @classmethod
+    def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:
+        """The attachment for ``attach:HOST:PORT`` and a properties file.
+
+        Raises:
+            ScenarioError: the address is invalid, the file cannot be read, or has a setting that is not in ``ACCESS``.
+        """
+        found = _ADDRESS.fullmatch(cluster)
+        if found is None or not 0 < int(found["port"]) < 65536:
+            raise ScenarioError(f"{cluster!r} does not name a cluster: use attach:HOST:PORT, with one broker's address")
+        return cls(
+            Endpoint(found["host"], int(found["port"])), {} if config is None else read_access(config), permitted
+        )
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.address}"
+
+    def for_another_run(self) -> Attachment:
+        """The same for another run, with new names."""
+        return replace(self, prefix=_own_prefix())
+
+    def start(self, scenario: Scenario, plan: Plan, owner: ProcessOwner, progress: ProgressCallback) -> Cluster:
+        """See ``attach.start``."""
+        from fencepost.clusters.attach import cluster
+
+        return cluster.start(self, scenario, plan, owner, progress)
+
+    def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
+        """The run's actions on the cluster, one clause each."""
+        names, load = scenario.names(plan.seed, self.prefix), scenario.workload.producer_config()
+        topics = ", ".join(
+            f"{names.in_cluster(t.name)} ({t.partitions} partitions, {t.replication_factor} replicas)"
+            for t in (*scenario.topics, *scenario.outputs())
+        )
+        rate = load.get("rate_hz") or 0
+        lines = [
+            f"create the topics {topics}",
+            f"write to them {f'{rate:g} records a second' if rate else 'as fast as possible'}",
+            f"consume them as the group {names.group} with {scenario.group.size} members",
+        ]
+        if needed(plan, "coordinator"):
+            lines.append(
+                "move the leader of this group's partition of __consumer_offsets, and with it the coordinator of all "
+                "groups in that partition, to another replica, and restore the order of its replicas at the end"
+            )
+        return [
+            *lines,
+            "read this group's partition of __consumer_offsets",
+            "remove topics and group",
+        ]
+
+    def permit(self, scenario: Scenario, plan: Plan) -> None:
+        """Refuse a run that was not permitted, or that needs the cluster's owner.
+
+        Raises:
+            PlanError: lists what to remove from the scenario, what would be done, and how to permit it.
+        """
+        refuse(map(PlanError, self._not_allowed(scenario, plan)))
+
+    def _not_allowed(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
+        if scenario.broker_config:
+            names = ", ".join(sorted(scenario.broker_config))
+            yield f"a run cannot configure the brokers of {self}: remove broker_config ({names})"
+        if scenario.kafka:
+            yield f"{self} has a fixed version: remove kafka ({scenario.kafka})"
+        if needed(plan, "packets") and "SSL" in self.access.get("security.protocol", "").upper():
+            yield f"{self} needs TLS, but links can be checked only without it: remove the faults that lose packets"
+        if not self.permitted and not self.address.loopback:
+            why = f"{self.address.host} is not a loopback address of this machine"
+            yield self.refusal(why, scenario, plan)
+
+    def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
+        """The sentence that lists what the run would do, if it were permitted."""
+        would = "; ".join(self.intent(scenario, plan))
+        return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
+
+
+def read_access(path: Path) -> dict[str, str]:
+    """The settings in a properties file: lines ``name=value`` with librdkafka's names; ``#`` begins a comment.
+
+    Raises:
+        ScenarioError: names the wrong line or setting, or the setting with an unusable file; never a value.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise ScenarioError(f"the cluster's settings in {path} cannot be read: {why}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals:
+            raise ScenarioError(f"line {number} of {path} does not have the form name=value")
+        if name not in ACCESS:
+            raise ScenarioError(
+                f"{path} sets {name[:80]!r}, which is not a setting of access; use only {', '.join(ACCESS)}"
+            )
+        found[name] = _readable(path, name, value) if name.endswith(".location") else value
+    try:
+        with_context(access_arguments(found))
+    except OSError as error:
+        raise ScenarioError(f"the TLS files that {path} names cannot be used: {error}") from error
+    return found
+
+
+def _readable(path: Path, name: str, value: str) -> str:
+    """The file's absolute path, because members and the clean-up process have other working directories."""
+    try:
+        Path(value).read_bytes()
+    except OSError as error:
+        raise ScenarioError(f"the file that {path} names as {name} cannot be read: {error.strerror}") from error
+    return str(Path(value).absolute())

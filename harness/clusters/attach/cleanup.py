@@ -1,0 +1,68 @@
+"""Removes everything that a run created in a foreign cluster, however the harness ended (see ``CleanupProcess``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
+from fencepost.clusters.admin.cleaning import Cleaning
+from fencepost.errors import FencepostError
+from fencepost.model import TopicPartition
+from fencepost.model.endpoint import Endpoint
+from fencepost.processes.cleanup_process import serve
+
+CLEAN_S = 90.0  # twice the default session time-out
+
+
+@dataclass(frozen=True)
+class CleanupTask:
+    """The clean-up at the end.
+
+    Attributes:
+        brokers: host and port of each.
+        access: settings of SASL and TLS.
+        prefix: of the names that are removed.
+        replicas: of partitions of the offsets topic, in the order that is restored.
+    """
+
+    brokers: Mapping[int, Endpoint]
+    access: Mapping[str, str]
+    prefix: str
+    replicas: Mapping[int, Sequence[int]]
+
+    def to_json(self) -> str:
+        """In the form that the process reads."""
+        brokers = {broker: [endpoint.host, endpoint.port] for broker, endpoint in self.brokers.items()}
+        return json.dumps({**vars(self), "brokers": brokers})
+
+    @classmethod
+    def from_json(cls, text: str) -> CleanupTask:
+        """The inverse of ``to_json``."""
+        task: dict[str, Any] = json.loads(text)
+        brokers = {int(broker): Endpoint(*place) for broker, place in task["brokers"].items()}
+        replicas = {int(partition): order for partition, order in task["replicas"].items()}
+        return cls(brokers, task["access"], task["prefix"], replicas)
+
+    def perform(self, within_s: float) -> list[str]:
+        """Do it; returns a sentence about each failure."""
+        left = []
+        admin = ObserverAdmin(self.brokers, self.access)
+        for partition, order in self.replicas.items():
+            try:
+                now = admin.replicas(OFFSETS_TOPIC).get(partition, ())
+                if sorted(now) == sorted(order) and list(now) != list(order):  # else it was reassigned by others
+                    admin.elect_leader(TopicPartition(OFFSETS_TOPIC, partition), order)
+            except FencepostError as error:
+                left.append(f"the order {list(order)} of the replicas of {OFFSETS_TOPIC}-{partition} ({error})")
+        admin.close()
+        cleaning = Cleaning(self.brokers, self.access, self.prefix)
+        left += cleaning.remove_all(within_s)
+        cleaning.close()
+        return left
+
+
+if __name__ == "__main__":
+    serve(lambda line: CleanupTask.from_json(line).perform(CLEAN_S))

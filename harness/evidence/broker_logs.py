@@ -1,0 +1,49 @@
+"""Collects what the brokers recorded of one group, part by part, and reports the parts that a cluster does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from fencepost.errors import NotShown
+from fencepost.evidence import metadata_log, offsets_topic, request_log
+from fencepost.interfaces import Cluster
+from fencepost.model import group_partition
+
+T = TypeVar("T")
+
+
+def collect(
+    cluster: Cluster, pairs: Sequence[Sequence[int]], group: str, topics: Mapping[str, object], into: Path
+) -> dict[str, str]:
+    """Write ``metadata.jsonl``, ``offsets.jsonl`` and ``requests.jsonl``, as far as the cluster shows them.
+
+    Args:
+        pairs: clock pairs (monotonic_ns, wall_ns).
+        topics: the topics of the workload.
+        into: the ``history`` folder of the run.
+
+    Returns:
+        For each missing part of the history, the reason.
+
+    Raises:
+        FencepostError: a part that the cluster shows cannot be read.
+    """
+    missing: dict[str, str] = {}
+
+    def shown(part: str, gather: Callable[[], T]) -> T | None:
+        try:
+            return gather()
+        except NotShown as error:
+            missing[part] = str(error)
+            return None
+
+    names = shown(
+        "metadata", lambda: metadata_log.collect(cluster.evidence, cluster.brokers, pairs, topics.keys(), into)
+    )
+    known = cluster.admin.names_by_id(topics.keys()) if names is None else names
+    partition = group_partition(group, len(cluster.admin.leaders(offsets_topic.TOPIC)))
+    shown("offsets", lambda: offsets_topic.collect(cluster.evidence, partition, pairs, group, into, known))
+    shown("requests", lambda: request_log.collect(cluster.evidence, cluster.brokers, pairs, group, into, known))
+    return missing

@@ -1,0 +1,58 @@
+"""Planted bugs: members with deliberate bugs, which show that the checks find what they claim to find.
+
+One module per kind of bug: ``records`` (processing of records), ``commits`` (commits and start positions),
+``progress`` (members that stop making progress), ``pools`` (worker threads), ``outputs`` (producing to another topic),
+``parking`` (records that cannot be processed, or not at once); ``clients``, ``requests`` and ``callbacks`` (bugs of the
+client library). A bug that acts from time to time starts after the run's warm-up (``turns``).
+
+One planted bug needs no code: the commit policy ``before-processing`` under an at-least-once promise.
+"""
+
+from __future__ import annotations
+
+from typing import Collection
+
+from fencepost_member.config import PARK, REQUEUE, LoopConfig
+from fencepost_member.planted_bugs import (
+    callbacks,
+    clients,
+    commits,
+    outputs,
+    parking,
+    pools,
+    progress,
+    records,
+    requests,
+)
+
+# By the name of the bug. ``known`` says which of them a member can have.
+BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # replace ``Behaviour``
+CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # replace the adapter
+NAMES = (*BUGS, *CLIENTS)
+POOLS = pools.POOLS  # replace ``Pool``, in a member with worker threads
+OUTPUTS = outputs.OUTPUTS  # replace the adapter's output, in a member that produces its results
+PARKINGS, LETTERS = parking.PARKINGS, parking.LETTERS  # replace ``DeadLetter`` or the output, in a member that parks
+REQUEUES = parking.REQUEUES  # replace ``DeadLetter``, in a member that re-queues
+
+
+def known(loop: LoopConfig) -> Collection[str]:
+    """The names of the bugs that a member with this loop can have."""
+    if loop.workers:
+        return POOLS
+    if loop.on_failure == PARK:
+        return (*PARKINGS, *LETTERS)
+    if loop.on_failure == REQUEUE:
+        return REQUEUES
+    return OUTPUTS if loop.into else NAMES
+
+
+# The protocols that a bug needs in addition to ``Adapter``. ``Trespasses``: commits partitions that it does not own.
+NEEDS = {
+    **dict.fromkeys(("seek-back", "seek-loop"), ("Seeks",)),
+    **dict.fromkeys(("paused-for-ever", "slow-start", "taken-for-good"), ("Pauses",)),
+    **dict.fromkeys(("wrong-start", "once-lost", "stale-backlog"), ("Starts",)),
+    **dict.fromkeys(("foreign-commit", "late-commit"), ("Starts", "Trespasses")),
+    "ignored-fence": ("Trespasses",),
+    "late-retry": ("Defers",),
+    "swallowed-refusal": ("Annotates",),
+}

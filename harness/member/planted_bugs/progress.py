@@ -1,0 +1,52 @@
+"""Planted bugs: members that stop making progress. See ``planted``.
+
+``die-silently``
+    Some time after the warm-up its process exits in the middle of its work, with exit code 0 and without a message: it
+    neither commits nor leaves the group.
+``stop-polling``
+    Some time after the warm-up it waits ``WAIT_S`` between a poll and the processing of its records, as for a lock. The
+    client's own threads continue to send heartbeats. Afterwards it continues.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from fencepost_member.behaviour import Behaviour
+from fencepost_member.commits import Work
+from fencepost_member.events import EventLog
+from fencepost_member.ownership import AssignmentNumbers
+from fencepost_member.planted_bugs.bug_trigger import EVERY_S, BugTrigger
+
+WAIT_S = 14.0
+
+
+class DieSilently(Behaviour):
+    """See the module."""
+
+    def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
+        """The bug is due one period after the warm-up."""
+        super().__init__(adapter, events, ownership)
+        self._turns = BugTrigger(events.folder, EVERY_S, 1)
+
+    def arrange(self, work: Work) -> Work:
+        """Correct until the bug is due."""
+        if work and self._turns.due:
+            self._turns.fired()
+            self._turn()
+        return work
+
+    def _turn(self) -> None:
+        os._exit(0)
+
+
+class StopPolling(DieSilently):
+    """See the module."""
+
+    def _turn(self) -> None:
+        threading.Event().wait(WAIT_S)
+
+
+BUGS = {"die-silently": DieSilently, "stop-polling": StopPolling}

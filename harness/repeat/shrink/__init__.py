@@ -1,0 +1,1 @@
+"""Shrinking: smaller cases of a failed run are performed until none of them fails in the same way."""

@@ -1,0 +1,1 @@
+"""The timeline of a report: intervals, time axis, rows and shapes."""

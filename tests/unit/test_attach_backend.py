@@ -1,0 +1,297 @@
+"""How a cluster of others is named, what gives access to it, what is refused, and what is read of its batches."""
+
+from __future__ import annotations
+
+import ssl
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.clusters import local
+from fencepost.clusters.attach import proxies
+from fencepost.clusters.attach.backend import Attachment, read_access
+from fencepost.clusters.attach.cleanup import CleanupTask
+from fencepost.clusters.attach.evidence import ForeignEvidence, whole_batches
+from fencepost.clusters.cache import quiet
+from fencepost.clusters.selection import backend
+from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError
+from fencepost.faults import (
+    AddPartitions,
+    DeleteRecords,
+    DropPackets,
+    Kill,
+    LoseConnects,
+    MoveCoordinator,
+    MoveLeaders,
+    PartitionBrokers,
+    Pause,
+    ReassignCoordinator,
+    RecreateTopic,
+    RemoveMember,
+    ResetOffsets,
+)
+from fencepost.model.endpoint import Endpoint
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import ProcessOwner
+from fencepost.runner.preflight import check_abilities
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.entries import at
+from fencepost.targets import brokers, member
+from fencepost.workloads import PollLoop, Transform
+from fencepost_member.adapters.settings import arguments, with_context
+
+SECRET = "correct-horse-battery"
+SCENARIO = Scenario(
+    "a guest", [Topic("orders", partitions=4)], Group(), PollLoop(), schedule=[at(1, MoveCoordinator())]
+)
+PLAN = SCENARIO.plan(7)
+
+
+@pytest.mark.parametrize("wrong", ["attach:", "attach:host", "attach:host:0", "attach:host:70000", "attach:a:1,b:2"])
+def test_an_address_that_is_none_is_refused(wrong: str) -> None:
+    with pytest.raises(ScenarioError, match="use attach:HOST:PORT"):
+        Attachment.of(wrong)
+
+
+def test_back_ends_have_names_and_those_of_our_own_take_no_settings_of_access() -> None:
+    assert str(backend("local")) == "local"
+    assert str(backend("attach:kafka.example:9092")) == "attach:kafka.example:9092"
+    with pytest.raises(ScenarioError, match="are for attach:HOST:PORT, not for local"):
+        backend("local", permitted=True)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.77.3.1", "[::1]"])
+def test_these_are_addresses_of_this_machine_alone(host: str) -> None:
+    assert Endpoint(host, 9092).loopback
+
+
+@pytest.mark.parametrize("host", ["kafka.example", "10.0.0.1", "0.0.0.0", "[2001:db8::1]", "localhost.example"])
+def test_these_may_be_anywhere(host: str) -> None:
+    assert not Endpoint(host, 9092).loopback
+
+
+def test_a_cluster_elsewhere_wants_yes_and_is_told_what_would_be_done() -> None:
+    far = Attachment.of("attach:kafka.example:9092")
+    with pytest.raises(PlanError, match="needs --yes") as refused:
+        far.permit(SCENARIO, PLAN)
+    for reported in (
+        f"create the topics {far.prefix}orders (4 partitions, 3 replicas)",
+        f"as the group {far.prefix}a-guest-7 with 3 members",
+        "move the leader of this group's partition of __consumer_offsets",
+        "remove topics and group",
+    ):
+        assert reported in str(refused.value)
+    replace(far, permitted=True).permit(SCENARIO, PLAN)
+    Attachment.of("attach:127.0.0.1:9092").permit(SCENARIO, PLAN)
+
+
+def test_a_group_that_stays_where_it_is_moves_nobody_elses_leader() -> None:
+    calm = replace(SCENARIO, schedule=())
+    assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(calm, calm.plan(1)))
+
+
+def test_the_topic_that_members_write_is_told_too() -> None:
+    writing = replace(SCENARIO, workload=Transform(into="done"))
+    cluster = Attachment.of("attach:h:1")
+    assert f"{cluster.prefix}done (4 partitions, 3 replicas)" in " ".join(cluster.intent(writing, PLAN))
+
+
+def test_the_brokers_settings_are_not_ours() -> None:
+    with pytest.raises(PlanError, match="remove broker_config"):
+        Attachment.of("attach:127.0.0.1:1").permit(replace(SCENARIO, broker_config={"num.io.threads": 3}), PLAN)
+
+
+def test_the_version_is_not_ours_to_choose() -> None:
+    with pytest.raises(PlanError, match="has a fixed version: remove kafka"):
+        Attachment.of("attach:127.0.0.1:1").permit(replace(SCENARIO, kafka="3.9.1"), PLAN)
+
+
+def test_every_run_has_names_of_its_own() -> None:
+    once = Attachment.of("attach:h:1")
+    assert len({once.prefix, once.for_another_run().prefix, once.for_another_run().prefix}) == 3
+
+
+def test_members_can_be_signalled_and_brokers_cannot() -> None:
+    check_abilities(
+        replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)]).plan(1), Attachment.abilities, "x"
+    )
+    frozen = replace(SCENARIO, schedule=[at(1, Pause(), brokers((1,)), heal_after=1)]).plan(1)
+    check_abilities(frozen, local.ABILITIES, "local")
+    with pytest.raises(
+        PlanError, match="needs broker-signal, but the back-end 'attach:h:1' offers only admin, command, coo"
+    ):
+        check_abilities(frozen, Attachment.abilities, "attach:h:1")
+
+
+def test_packets_of_members_may_be_lost_and_those_between_brokers_may_not() -> None:
+    abilities = {**Attachment.abilities, "packets": str}
+    losing = [at(1, DropPackets(), member(0), heal_after=1), at(2, LoseConnects(), brokers((1,)), heal_after=1)]
+    check_abilities(replace(SCENARIO, schedule=losing).plan(1), abilities, "attach:h:1")
+    parted = replace(SCENARIO, schedule=[at(1, PartitionBrokers(), brokers((1,)), heal_after=1)]).plan(1)
+    with pytest.raises(PlanError, match="needs broker-packets"):
+        check_abilities(parted, abilities, "attach:h:1")
+
+
+def test_where_tls_is_wanted_nobody_could_tell_that_packets_arrive_again() -> None:
+    scenario = replace(SCENARIO, schedule=[at(1, DropPackets(), member(0), heal_after=1)])
+    Attachment.of("attach:127.0.0.1:1").permit(scenario, scenario.plan(1))
+    guarded = replace(Attachment.of("attach:127.0.0.1:1"), access={"security.protocol": "sasl_ssl"})
+    with pytest.raises(PlanError, match=r"needs TLS, .*: remove the faults that lose packets"):
+        guarded.permit(scenario, scenario.plan(1))
+    guarded.permit(SCENARIO, PLAN)
+
+
+@pytest.mark.parametrize(
+    ("host", "slots", "why"),
+    [
+        ("[::1]", 1, r"broker 7 advertises \[::1\]:9092, which is ::1, .* IPv6"),
+        ("kafka.invalid", 1, "the address kafka.invalid:9092 of broker 7 cannot be found"),
+        ("127.0.0.1", 201, "found 201 members with proxies; use at most 200"),
+    ],
+)
+def test_before_whom_no_proxies_can_be_put_is_said(tmp_path: Path, host: str, slots: int, why: str) -> None:
+    with ProcessOwner.open(tmp_path) as owner, pytest.raises((ClusterError, PlanError), match=why):
+        proxies.start(owner, {7: Endpoint(host, 9092)}, slots, quiet)
+
+
+def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_may_not() -> None:
+    own = [at(1, MoveLeaders()), at(2, DeleteRecords()), at(3, AddPartitions()), at(4, RemoveMember(), member(0))]
+    own += [at(5, ResetOffsets()), at(6, RecreateTopic())]
+    allowed = replace(SCENARIO, schedule=own).plan(1)
+    check_abilities(allowed, Attachment.abilities, "attach:h:1")
+    assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(SCENARIO, allowed))
+    for fault, target, need in ((ReassignCoordinator(), None, "replicas"),):
+        plan = replace(SCENARIO, schedule=[at(1, fault, target)]).plan(1)
+        check_abilities(plan, local.ABILITIES, "local")
+        with pytest.raises(PlanError, match=f"needs {need}"):
+            check_abilities(plan, Attachment.abilities, "attach:h:1")
+
+
+# --- access ------------------------------------------------------------------------------------------------------
+
+
+def test_settings_of_access_are_read_and_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"# SASL\n\nsecurity.protocol = SASL_SSL\nsasl.password={SECRET}=\n")
+    attached = Attachment.of("attach:h:1", file)
+    assert attached.access == {"security.protocol": "SASL_SSL", "sasl.password": f"{SECRET}="}
+    assert SECRET not in repr(attached)
+    assert SECRET not in str(attached)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SECRET, "line 1 of .* does not have the form name=value"),
+        (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is not a setting of access; use only security"),
+    ],
+)
+def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, reported: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    with pytest.raises(ScenarioError, match=reported) as refused:
+        read_access(file)
+    assert SECRET not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="cannot be read: No such file"):
+        read_access(tmp_path / "none")
+
+
+def test_files_of_access_are_named_from_the_current_directory_on_and_found_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("client.properties").write_text("ssl.ca.location = ca.pem")
+    with pytest.raises(ScenarioError, match=r"names as ssl\.ca\.location cannot be read: No such file"):
+        read_access(Path("client.properties"))
+    Path("ca.pem").touch()
+    assert read_access(Path("client.properties")) == {"ssl.ca.location": str(tmp_path / "ca.pem")}
+
+
+def test_files_that_hold_no_certificate_are_said_before_anybody_connects(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(SECRET)
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.ca.location={tmp_path / 'ca.pem'}")
+    with pytest.raises(ScenarioError, match=r"TLS files that .* names cannot be used: .*X509") as refused:
+        read_access(file)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+@pytest.mark.parametrize(("algorithm", "compared"), [("", True), ("https", True), ("none", False)])
+def test_clients_in_python_compare_hosts_as_librdkafka_does(client: str, algorithm: str, compared: bool) -> None:
+    wanted = {"ssl.endpoint.identification.algorithm": algorithm} if algorithm else {}
+    found = with_context(arguments(client, {"security.protocol": "sasl_ssl", **wanted}, {}))
+    assert found["security_protocol"] == "SASL_SSL"
+    assert found["ssl_context"].check_hostname is compared
+    assert found["ssl_context"].verify_mode is ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "ssl.key.pem", "security.protocol"])
+def test_scenarios_are_written_down_so_they_hold_no_secrets(name: str) -> None:
+    with pytest.raises(ScenarioError, match="give SASL and TLS with --cluster-config"):
+        Group(config={name: SECRET})
+
+
+def test_what_is_to_be_cleaned_goes_through_a_pipe_and_comes_out_the_same() -> None:
+    task = CleanupTask({1: Endpoint("h", 9092)}, {"sasl.password": SECRET}, "fencepost-1-", {2: (3, 1)})
+    again = CleanupTask.from_json(task.to_json())
+    assert (again.brokers, again.access, again.prefix) == (task.brokers, task.access, task.prefix)
+    assert {p: tuple(order) for p, order in again.replicas.items()} == task.replicas
+
+
+# --- the group's log as clients may read it ----------------------------------------------------------------------
+
+
+def batch(first: int, records: int, kept: int | None = None) -> bytes:
+    """The head of a batch; ``kept``: how many records the compaction left."""
+    about = struct.pack(">ibihi", 0, 2, 0, 0, records - 1) + bytes(30) + struct.pack(">i", kept or records)
+    return struct.pack(">qi", first, len(about)) + about
+
+
+def test_a_batch_that_is_cut_off_is_no_batch() -> None:
+    both = batch(0, 2) + batch(2, 1)
+    assert list(whole_batches(both)) == [batch(0, 2), batch(2, 1)]
+    assert list(whole_batches(both[:-1])) == [batch(0, 2)]
+    assert list(whole_batches(both[:5])) == []
+
+
+class Leader:
+    """Gives batches from an offset on, two at a time."""
+
+    def __init__(self, end: int, *batches: bytes) -> None:
+        self.end, self.kept = end, batches
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return {0: self.end}
+
+    def batches(self, place: Any, offset: int) -> bytes:
+        spans = [(struct.unpack_from(">q", b)[0] + struct.unpack_from(">i", b, 23)[0], b) for b in self.kept]
+        return b"".join([b for last, b in spans if last >= offset][:2])
+
+
+def read_from(since: int, leader: Leader) -> list[bytes]:
+    evidence = ForeignEvidence(None, leader, 0, "")  # type: ignore[arg-type]
+    evidence._since = since
+    return list(evidence._batches())
+
+
+def test_what_was_written_during_the_run_is_read_whole() -> None:
+    kept = [batch(3, 2), batch(5, 1), batch(6, 4), batch(10, 1)]
+    assert read_from(4, Leader(11, *kept)) == kept
+    assert read_from(11, Leader(11, *kept)) == []
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [[batch(0, 2), batch(3, 1)], [batch(0, 2), batch(2, 2, kept=1)], [batch(1, 3)]],
+    ids=["a batch is gone", "a record is gone", "the first is gone"],
+)
+def test_what_was_compacted_during_the_run_is_no_evidence(kept: list[bytes]) -> None:
+    with pytest.raises(NotShown, match="was compacted during the run"):
+        read_from(0, Leader(4, *kept))

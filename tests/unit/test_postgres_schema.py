@@ -1,0 +1,106 @@
+"""A run's schema in a PostgreSQL database: made for its members, and gone after it, however the harness ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from postgres import schemas
+
+from fencepost.clock import eventually
+from fencepost.errors import ProvisionError
+from fencepost.evidence import effects
+from fencepost.group import postgres_schema
+from fencepost.workloads import ExclusiveWrites, PollLoop
+from fencepost_member import databases
+from fencepost_member.databases import PLACE, opened
+from fencepost_member.events import EventLog, read
+
+HARNESS = """
+import sys, time
+from pathlib import Path
+from fencepost.group import postgres_schema as schema
+from fencepost.workloads import ExclusiveWrites
+with schema.of(ExclusiveWrites(store=sys.argv[1]), Path(sys.argv[2])):
+    print("made", flush=True)
+    time.sleep(600)
+"""
+
+
+def told(history: Path) -> list[str]:
+    log = EventLog(history / "events" / "harness.jsonl", "harness")
+    effects.of_store(history, log)
+    log.close()
+    return [event["detail"]["text"] for event in read(history / "events" / "harness.jsonl").events]
+
+
+@pytest.mark.postgresql
+def test_it_is_there_during_the_run_and_gone_after_it(postgres: str, tmp_path: Path) -> None:
+    with postgres_schema.of(ExclusiveWrites(store=postgres), tmp_path):
+        (made,) = schemas(postgres)
+        assert made in (tmp_path / PLACE).read_text()
+        with closing(opened(tmp_path)) as db:
+            assert db.execute("SELECT count(*) FROM effects").fetchone() == (0,)
+        assert told(tmp_path) == []
+    assert schemas(postgres) == []
+
+
+@pytest.mark.postgresql
+def test_it_goes_with_a_harness_that_is_killed(postgres: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HARNESS, postgres, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as harness:
+        try:
+            assert harness.stdout is not None
+            assert harness.stdout.readline() == b"made\n"
+            assert len(schemas(postgres)) == 1
+        finally:
+            harness.send_signal(signal.SIGKILL)
+    eventually(lambda: not schemas(postgres), 30, "the schema to be gone")
+
+
+@pytest.mark.postgresql
+def test_who_is_gone_before_effects_are_told_leaves_them_unknown(postgres: str, tmp_path: Path) -> None:
+    with postgres_schema.of(ExclusiveWrites(store=postgres), tmp_path):
+        pass
+    (text,) = told(tmp_path)
+    assert re.match(r'the store of the run cannot be read: relation "effects" does not exist', text)
+
+
+@pytest.mark.postgresql
+def test_what_cannot_be_removed_is_told(
+    postgres: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = databases.SchemaLocation(postgres.replace("fencepost@", "nobody@"), "fencepost_1")
+    (left,) = postgres_schema.removed(place)
+    assert re.match(r'the schema fencepost_1 \(.*role "nobody" does not exist\)', left, re.DOTALL)
+
+
+def test_other_workloads_have_none(tmp_path: Path) -> None:
+    for workload in (ExclusiveWrites(), PollLoop()):
+        with postgres_schema.of(workload, tmp_path):
+            assert not [*tmp_path.iterdir()]
+
+
+def test_nobody_there_is_said_before_anything_starts(tmp_path: Path) -> None:
+    address = "postgresql://somebody@127.0.0.1:1/nothing"
+    with (
+        pytest.raises(ProvisionError, match=rf"no schema can be created in {address}: .*Does the server run"),
+        postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
+    ):
+        pass
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_python_without_the_driver_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "find_spec", lambda name: None)
+    address = "postgresql://somebody@127.0.0.1:1/nothing"
+    with (
+        pytest.raises(ProvisionError, match=r"which needs psycopg in this Python: pip install 'psycopg\[binary\]'"),
+        postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
+    ):
+        pass
