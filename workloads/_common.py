@@ -10,6 +10,7 @@ from typing import Any
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import LoopConfig
 
 TRANSACTION_S = 10.0  # well below the time-out after which brokers abort a transaction
@@ -165,9 +166,9 @@ def overload(rate_hz: float, each_ms: float, able: int, who: str) -> str:
     return "" if work < able else _OVERLOAD.format(rate=rate_hz, each=each_ms, work=work, who=who, able=able)
 
 
-def unable(inventory: Inventory, members: Collection[int], needs: Collection[str], what: str) -> str:
+def unable(inventory: Inventory, members: Collection[int], needs: Collection[AdapterFeature], what: str) -> str:
     """A sentence about the first of these members whose client lacks a feature in ``needs``; empty: none does."""
     for client in (inventory.clients[index] for index in members):
         if lacks := client.lacks(needs):
-            return f"{what} needs {lacks[0]}, which {client} does not have"
+            return f"{what} needs a client that can {lacks[0].value}; {client} cannot"
     return ""

@@ -17,9 +17,10 @@ from fencepost.workloads._common import (
     overload,
     unable,
 )
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import TRANSACTION
 
-NEEDS = ("Outputs", "Seeks")  # features of the adapter: after an abort the records are read again
+NEEDS = (AdapterFeature.OUTPUTS, AdapterFeature.SEEKS)  # after an abort the records are read again
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from fencepost.workloads._common import (
     overload,
     unable,
 )
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import ASYNCHRONOUS, AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted_bugs import NAMES as PLANTED_BUGS
 from fencepost_member.planted_bugs import NEEDS as PLANTED_NEEDS
@@ -110,8 +111,9 @@ class PollLoop(Load):
 
     def _unable(self, inventory: Inventory) -> str:
         everybody = range(len(inventory.clients))
-        bug, pausing = PLANTED_NEEDS.get(self.planted_bug, ()), ("Pauses",) if self.backpressure else ()
-        leaving, deferring = ("Leaves",) if self.deadline_ms else (), ("Defers",) if self.commit == ASYNCHRONOUS else ()
+        bug, pausing = PLANTED_NEEDS.get(self.planted_bug, ()), (AdapterFeature.PAUSES,) if self.backpressure else ()
+        leaving = (AdapterFeature.RESUBSCRIBE,) if self.deadline_ms else ()
+        deferring = (AdapterFeature.ASYNC_COMMIT,) if self.commit == ASYNCHRONOUS else ()
         for what, needs, members in (
             (f"planted bug {self.planted_bug!r}", bug, self.planted_in or everybody),
             (f"backpressure {self.backpressure!r}", pausing, everybody),

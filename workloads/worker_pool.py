@@ -18,11 +18,11 @@ from fencepost.workloads._common import (
     overload,
     unable,
 )
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import ASYNCHRONOUS, LANES
 from fencepost_member.planted_bugs import POOLS
 
-NEEDS = ("Pauses",)  # a feature of the adapter: a partition that has enough in hand is paused
-DELAYS = "Delays"  # likewise: it polls while a revocation is delayed
+NEEDS = (AdapterFeature.PAUSES,)  # a partition that has enough in hand is paused
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,9 @@ class WorkerPool(Load):
     def _delay(self, inventory: Inventory) -> str:
         if inventory.protocol == "eager":
             return "delay_revoke has no effect with the protocol eager, which revokes every partition"
-        return unable(inventory, range(len(inventory.clients)), [DELAYS], "to delay a revocation")
+        return unable(
+            inventory, range(len(inventory.clients)), [AdapterFeature.DELAY_REVOCATION], "to delay a revocation"
+        )
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""

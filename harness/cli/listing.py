@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from fencepost.model import clients, serialization
-from fencepost.model.clients import AdapterFeature
 from fencepost.scenario import loader
+from fencepost_member.adapters import AdapterFeature
 
 
 class Kind(StrEnum):
@@ -22,20 +22,6 @@ class Kind(StrEnum):
     SCENARIOS = "scenarios"
 
 
-# Features that only some clients have, in words.
-BESIDES = {
-    AdapterFeature.SEEKS: "move the position inside an assignment",
-    AdapterFeature.PAUSES: "pause partitions and resume them",
-    AdapterFeature.LEAVES: "leave the group and subscribe again",
-    AdapterFeature.ANNOTATES: "commit metadata with an offset",
-    AdapterFeature.DEFERS: "commit without waiting for the answer",
-    AdapterFeature.STARTS: "start an assignment at another offset than the committed one",
-    AdapterFeature.STORES: "let the client auto-commit the offsets that the member stored",
-    AdapterFeature.OUTPUTS: "produce, and commit offsets in transactions",
-    AdapterFeature.DELAYS: "keep polling while a revocation is delayed",
-    AdapterFeature.REPORTS: "report the client's auto-commits",
-    AdapterFeature.TRESPASSES: "commit partitions that the member is not assigned",
-}
 FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
 
 
@@ -62,7 +48,7 @@ def _abilities(library: clients.Library) -> str:
         f"{protocol}{since.get(protocol, '')}{': ' if names else ''}{', '.join(names)}"
         for protocol, names in library.assignors.items()
     ]
-    also = "; ".join(phrase for extra, phrase in BESIDES.items() if extra in library.extras)
+    also = "; ".join(extra.value for extra in AdapterFeature if extra in library.extras)
     static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
     releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
     features = f"\nMembers can also: {also}" if also else ""

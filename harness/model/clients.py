@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 
 from fencepost.errors import ScenarioError, refuse
 from fencepost.model import serialization
 from fencepost.model.settings import ASSIGNORS
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.adapters.settings import READ_COMMITTED, unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
@@ -21,22 +21,6 @@ STATIC = "static members"
 CONFLUENT = "confluent-kafka"
 LINES, VERIFIABLE, BLACK_BOX = "json-lines", "verifiable-consumer", "black-box"
 KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
-
-
-class AdapterFeature(StrEnum):
-    """Features that only some adapters have: all but the last two are protocols of ``fencepost_member.adapters``."""
-
-    SEEKS = "Seeks"
-    PAUSES = "Pauses"
-    LEAVES = "Resubscribe"
-    ANNOTATES = "CommitMetadata"
-    DEFERS = "AsyncCommit"
-    STARTS = "StartOffsets"
-    STORES = "StoreOffsets"
-    OUTPUTS = "Outputs"
-    DELAYS = "DelayRevocation"  # it keeps polling while its listener delays a revocation
-    REPORTS = "Reports"  # it reports the client's own commits
-    TRESPASSES = "CommitUnowned"  # it commits partitions, too, that it is not assigned
 
 
 @dataclass(frozen=True)
@@ -88,7 +72,8 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "kafka-python",
                 "Kafka's protocol in Python, blocking.",
                 {"eager": ("range", "roundrobin", "sticky"), "cooperative": ("cooperative-sticky",)},
-                frozenset(AdapterFeature) - {AdapterFeature.STORES, AdapterFeature.OUTPUTS, AdapterFeature.DELAYS},
+                frozenset(AdapterFeature)
+                - {AdapterFeature.STORE_OFFSETS, AdapterFeature.OUTPUTS, AdapterFeature.DELAY_REVOCATION},
                 {"cooperative": "3.0.0", STATIC: "2.3.0"},
                 oldest="2.0.2",
             ),
@@ -98,11 +83,11 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 {"eager": ("range", "roundrobin", "sticky")},
                 frozenset(AdapterFeature)
                 - {
-                    AdapterFeature.STORES,
+                    AdapterFeature.STORE_OFFSETS,
                     AdapterFeature.OUTPUTS,
-                    AdapterFeature.DELAYS,
-                    AdapterFeature.REPORTS,
-                    AdapterFeature.TRESPASSES,
+                    AdapterFeature.DELAY_REVOCATION,
+                    AdapterFeature.REPORT_COMMITS,
+                    AdapterFeature.COMMIT_UNOWNED,
                 },
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
@@ -168,9 +153,10 @@ class Client:
         """Whether this release can talk to brokers of Kafka 4."""
         return self._has(KAFKA_4)
 
-    def lacks(self, extras: Iterable[str]) -> list[str]:
-        """The features in ``extras`` that its adapter does not have."""
-        return sorted(set(extras) - self.library.extras)
+    def lacks(self, features: Iterable[AdapterFeature]) -> list[AdapterFeature]:
+        """The features among ``features`` that its adapter does not have, in the order of ``AdapterFeature``."""
+        needed = set(features) - self.library.extras
+        return [feature for feature in AdapterFeature if feature in needed]
 
     def _has(self, ability: str) -> bool:
         return not self.version or _release(self.version) >= _release(self.library.since.get(ability, "0"))

@@ -127,7 +127,7 @@ def _wrong(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos
     for step in plan.steps:
         yield from _senseless(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
-            if isinstance(part, ChecksInventory) and all(problems := [part.lacking(one) for one in there]):
+            if isinstance(part, ChecksInventory) and all(problems := [part.inventory_problem(one) for one in there]):
                 yield f"{step.named}: {problems[0]}"
         if isinstance(step.fault, PermanentChange) and step.fault.stays:
             there.append(step.fault.leaves(inventory))

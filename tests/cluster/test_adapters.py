@@ -22,9 +22,10 @@ from kafka.errors import KafkaTimeoutError
 from cluster.worlds import LONG_S
 from fencepost.clock import eventually
 from fencepost.clusters.managed_cluster import ManagedCluster
-from fencepost.model.clients import KNOWN, AdapterFeature, Library
+from fencepost.model.clients import KNOWN, Library
 from fencepost.scenario import scenario
 from fencepost_member import adapters
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 
 pytestmark = [
@@ -288,11 +289,11 @@ def test_what_the_client_commits_by_itself_is_told_where_it_tells_it(cast: Cast)
     member = cast.owner(loop=LoopConfig(commit="auto", commit_every_ms=200))
     cast.poll_until(lambda: len(member.records) == EACH * PARTITIONS, "all records")
     everything = {cast.tp(p): EACH for p in range(PARTITIONS)}
-    if AdapterFeature.STORES in cast.library.extras:
+    if AdapterFeature.STORE_OFFSETS in cast.library.extras:
         assert cast.committed() == {}
         member.adapter.store(everything)
     cast.poll_until(lambda: cast.committed() == everything, "the client to commit it")
-    if AdapterFeature.REPORTS in cast.library.extras:
+    if AdapterFeature.REPORT_COMMITS in cast.library.extras:
         cast.poll_until(lambda: member.told.commits == everything, "the client to tell it")
     assert member.told.threads == {threading.get_ident()}
 

@@ -225,7 +225,7 @@ OTHER_RULES = {
 }
 
 
-@pytest.mark.parametrize(("fault", "change", "told"), OTHER_RULES.values(), ids=OTHER_RULES)
+@pytest.mark.parametrize(("fault", "change", "reported"), OTHER_RULES.values(), ids=OTHER_RULES)
 def test_another_rule_is_not_this_fault(
     world: World, inject: Inject, fault: Fault, change: Callable[[PacketLoss], PacketLoss], reported: str
 ) -> None:

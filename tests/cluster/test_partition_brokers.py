@@ -204,7 +204,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("change", "told"), RULES.values(), ids=RULES)
+@pytest.mark.parametrize(("change", "reported"), RULES.values(), ids=RULES)
 def test_other_rules_are_no_partition(
     world: World, inject: Inject, change: Callable[[PacketLoss], PacketLoss], reported: str
 ) -> None:
@@ -217,7 +217,7 @@ def test_other_rules_are_no_partition(
 
 
 @pytest.mark.parametrize(
-    ("controller", "told"),
+    ("controller", "reported"),
     [(False, {0: (1, 2, 3), 1: (1, 3)}), (True, {0: (1, 2, 3), 1: (1, 2)})],
     ids=["all are in sync across", "one still is"],
 )
@@ -233,7 +233,7 @@ def test_lost_packets_are_no_partition_while_replicas_are_in_sync_across(
     injection.undo()
 
 
-@pytest.mark.parametrize("told", [{}, {0: (1, 2)}, {0: (3,), 1: ()}], ids=["nothing", "without it", "it alone"])
+@pytest.mark.parametrize("reported", [{}, {0: (1, 2)}, {0: (3,), 1: ()}], ids=["nothing", "without it", "it alone"])
 def test_where_nothing_is_in_sync_across_there_is_nothing_to_part(
     world: World, reported: dict[int, tuple[int, ...]]
 ) -> None:

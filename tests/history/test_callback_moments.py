@@ -269,7 +269,7 @@ def given(at_ns: int, member_id: str, incarnation: str, tp: int = 0) -> dict[str
         (given_back(**rounds(members=(A,))), False),
         (given_back(**rounds(members=(B, A))), True),
         (given_back(rounds=tuple(one._replace(members=()) for one in ROUNDS)), False),
-        (given_back(**rounds(anew=True)), False),
+        (given_back(**rounds(restarted=True)), False),
         (given_back(**rounds(generation=3)), False),  # the same one twice
         (given_back(rounds=(*ROUNDS, ROUNDS[2]._replace(generation=4, members=(A,)))), False),
         (given_back(rounds=(*ROUNDS, ROUNDS[2]._replace(generation=4, members=(A,), begin_ns=ns(6) + 2))), True),

@@ -155,7 +155,7 @@ def test_what_is_skipped_later_is_no_matter_of_what_expired(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "at_the_end"),
+    ("reported", "at_the_end"),
     [
         ({"auto.offset.reset": "largest"}, True),
         ({"auto.offset.reset": "earliest"}, False),

@@ -143,7 +143,7 @@ def going_back(h: HistoryBuilder, offset: int, at: float, then: Iterable[int]) -
 
 
 @pytest.mark.parametrize(
-    ("offset", "then", "told"),
+    ("offset", "then", "reported"),
     [
         (2, [2, 3, 4, 5], []),
         (2, [3, 4, 5], [("poll-skip", 2, 2, 1)]),

@@ -240,7 +240,7 @@ def test_a_life_is_paused_from_the_proof_to_the_undo_or_to_its_end(
 
 
 @pytest.mark.parametrize(
-    ("told", "protocols"),
+    ("reported", "protocols"),
     [
         ([], set()),
         (["eager"], {"eager"}),
@@ -361,7 +361,7 @@ def test_a_callback_without_a_topic_or_partition_is_of_none_that_is_known() -> N
 
 
 @pytest.mark.parametrize(
-    ("told", "strays"),
+    ("reported", "strays"),
     [
         (at("revoked", 8, 9), []),
         (at("lost", 8, 9), []),

@@ -62,7 +62,7 @@ LOG = tuple(OffsetCommit(0, n, n, at_ns, 0, at_ns) for n, at_ns in enumerate((50
 
 
 @pytest.mark.parametrize(
-    ("fetched", "told"),
+    ("fetched", "reported"),
     [
         ([], (1, 2, 3)),  # up to the first delivery at 150
         ([fetch(110)], (1,)),
@@ -163,7 +163,7 @@ def test_a_member_is_hindered_by_what_was_in_effect_from_a_moment_on(
 
 
 @pytest.mark.parametrize(
-    ("from_ns", "to_ns", "told"),
+    ("from_ns", "to_ns", "reported"),
     [
         (49, 49, (-1,)),
         (49, 50, (-1, 1)),
@@ -419,7 +419,8 @@ def test_what_the_scenario_sets(scenario: dict[str, Any], protocol: str, to_end:
 
 
 @pytest.mark.parametrize(
-    ("told", "protocol"), [((), "eager"), (("eager",), "eager"), (("consumer",), "eager"), (("eager", "consumer"), "")]
+    ("reported", "protocol"),
+    [((), "eager"), (("eager",), "eager"), (("consumer",), "eager"), (("eager", "consumer"), "")],
 )
 def test_the_protocol_is_the_groups_unless_it_changed(reported: tuple[str, ...], protocol: str) -> None:
     scenario = {"scenario": {"group": {"protocol": "eager"}}}

@@ -150,7 +150,7 @@ def commit(offset: int, begin_ns: int, outcome: str = "ok", error: str = "", nam
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "reported"),
     [
         ({"intervals": (had(A, ns(1)),)}, [f"{ASSIGNED}never revoked"]),
         (
@@ -190,7 +190,7 @@ def test_what_witnesses_an_anomaly_of_two_members(rows: Mapping[str, Any], repor
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "reported"),
     [
         (Step(3, "pause", "member-0", begun_ns=TO_NS, heals=True), "4.000 s: pause of member-0 was in effect (step 3)"),
         (Step(3, "pause", "member-0", begun_ns=TO_NS + 1, heals=True), ""),
@@ -210,7 +210,7 @@ def test_a_step_is_a_witness_while_it_was_in_effect(step: Step, reported: str) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "cause", "told"),
+    ("kind", "cause", "reported"),
     [("rewind", "seek", ["3.000 s", "4.000 s"]), ("rewind", "", []), ("poll-skip", "seek", ["3.000 s", "4.000 s"])],
 )
 def test_seeks_until_then_are_witnesses_of_what_a_seek_did(kind: str, cause: str, reported: Sequence[str]) -> None:
@@ -245,7 +245,7 @@ def test_of_many_witnesses_the_last_are_told_in_the_order_of_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("commits", "passed", "told"),
+    ("commits", "passed", "reported"),
     [
         ([commit(5, ns(2))], " past (5, by member-0.1, generation 2, 2.000 s)", "2.000 s: member-0.1 committed 5 (ok)"),
         ([commit(4, ns(2))], "", ""),
@@ -298,7 +298,7 @@ def test_the_death_of_a_former_owner_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("life", "cause", "told"),
+    ("life", "cause", "reported"),
     [
         (Life(A, signal="SIGKILL"), "SIGKILL", "was ended by SIGKILL, which the harness never sent, at {0}"),
         (

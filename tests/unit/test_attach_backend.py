@@ -183,7 +183,7 @@ def test_settings_of_access_are_read_and_never_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (SECRET, "line 1 of .* does not have the form name=value"),
         (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is not a setting of access; use only security"),

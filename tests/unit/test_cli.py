@@ -13,12 +13,10 @@ import stage
 from rich.console import Console
 from stage import Shell
 
-from fencepost.cli import listing
 from fencepost.console import progress_display
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import Validity, serialization
-from fencepost.model.clients import AdapterFeature
 from fencepost.model.topic import Topic
 from fencepost.runner import RunProgress
 from fencepost.runner.injector import Stage
@@ -139,7 +137,6 @@ def test_a_list_says_what_there_is_and_its_options(shell: Shell) -> None:
     assert "index" in shell("list", "targets")[1]
     assert "librdkafka" in shell("list", "clients")[1]
     assert "pause partitions and resume them" in shell("list", "clients")[1]
-    assert listing.BESIDES.keys() == set(AdapterFeature)
     assert "``" not in shell("list", "checks")[1]
 
 

@@ -9,12 +9,13 @@ import pytest
 import fencepost_member.adapters as adapters
 from fencepost.errors import ScenarioError
 from fencepost.model import clients
-from fencepost.model.clients import KNOWN, AdapterFeature, Client, MemberSpec, parse
+from fencepost.model.clients import KNOWN, Client, MemberSpec, parse
 from fencepost.model.topic import Topic
 from fencepost.repeat.shrink.passes import Case, fewer_members
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.plan import Plan
 from fencepost.workloads import PollLoop
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.planted_bugs import NAMES, NEEDS
 
 
@@ -68,17 +69,19 @@ def test_what_a_client_can_do_depends_on_its_release(requirement, protocols, sta
     assert client.static is static
 
 
-def test_extras_are_the_protocols_of_adapters():
-    assert {name for name in AdapterFeature if not hasattr(adapters, name)} == {
-        AdapterFeature.REPORTS,
-        AdapterFeature.TRESPASSES,
+def test_features_are_protocols_of_the_adapters():
+    names = {feature: feature.name.title().replace("_", "") for feature in AdapterFeature}
+    assert {feature for feature, name in names.items() if not hasattr(adapters, name)} == {
+        AdapterFeature.REPORT_COMMITS,
+        AdapterFeature.COMMIT_UNOWNED,
     }
-    assert parse("aiokafka").lacks([AdapterFeature.SEEKS, AdapterFeature.STORES]) == [AdapterFeature.STORES]
+    needed = [AdapterFeature.SEEKS, AdapterFeature.STORE_OFFSETS]
+    assert parse("aiokafka").lacks(needed) == [AdapterFeature.STORE_OFFSETS]
     assert parse("confluent-kafka").lacks(AdapterFeature) == []
     assert parse("kafka-python").lacks(AdapterFeature) == [
-        AdapterFeature.DELAYS,
         AdapterFeature.OUTPUTS,
-        AdapterFeature.STORES,
+        AdapterFeature.STORE_OFFSETS,
+        AdapterFeature.DELAY_REVOCATION,
     ]
 
 
@@ -156,7 +159,10 @@ def test_a_planted_bug_is_refused_in_a_client_that_cannot_have_it_and_only_there
 
     assert planted(0, 1, 2).group == mixed()
     for indices in ((3,), ()):
-        with pytest.raises(ScenarioError, match="'foreign-commit' needs Trespasses, which aiokafka does not have"):
+        with pytest.raises(
+            ScenarioError,
+            match=r"'foreign-commit' needs .* commit partitions .* not assigned; aiokafka cannot",
+        ):
             planted(*indices)
 
 

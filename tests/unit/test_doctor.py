@@ -77,7 +77,7 @@ def test_without_rights_packets_can_be_lost_in_a_network_of_ones_own(
         pytest.skip("this system gives users no network of their own")
     if subprocess.run([*doctor.ALONE, "iptables", "-S"], capture_output=True, check=False).returncode:
         pytest.skip("there is no iptables for it")
-    monkeypatch.setattr(packets, "lacking", lambda: "iptables refused")
+    monkeypatch.setattr(packets, "missing_reason", lambda: "iptables refused")
     part = next(part for part in doctor.examine(tmp_path) if part.name == "packets")
     assert part.state is Readiness.OPTIONAL
     assert part.text.startswith("faults that lose packets are not possible: iptables refused; ")

@@ -374,7 +374,7 @@ def test_a_step_that_comes_late_has_its_whole_window_to_find_a_target(perform, c
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [
         (WaitTimeout("no broker answered"), "no broker answered"),
         (ProcessLookupError("no such process"), "ProcessLookupError: no such process"),

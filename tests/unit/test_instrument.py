@@ -276,7 +276,7 @@ def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence:
     assert sentence in reported["detail"]["text"]
 
 
-@pytest.mark.parametrize(("offset", "told"), [("OFFSET_BEGINNING", [0]), ("7", [7]), ("OFFSET_STORED", [])])
+@pytest.mark.parametrize(("offset", "reported"), [("OFFSET_BEGINNING", [0]), ("7", [7]), ("OFFSET_STORED", [])])
 def test_where_the_program_says_that_a_partition_begins_is_told(
     started: Started, offset: str, reported: list[int]
 ) -> None:

@@ -69,7 +69,7 @@ DEFAULT = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "changed", "protocol", "told"), RULES)
+@pytest.mark.parametrize(("rule", "changed", "protocol", "reported"), RULES)
 def test_a_rule_speaks_of_what_it_is_for_and_of_nothing_else(rule, changed, protocol, reported):
     life = MemberSettings(protocol, {**GOOD, **changed})
     assert reported in rule(life)
@@ -77,14 +77,14 @@ def test_a_rule_speaks_of_what_it_is_for_and_of_nothing_else(rule, changed, prot
     assert [other(life) for other in settings.RULES if other is not rule] == [""] * (len(settings.RULES) - 1)
 
 
-@pytest.mark.parametrize(("rule", "told"), DEFAULT)
+@pytest.mark.parametrize(("rule", "reported"), DEFAULT)
 def test_what_was_not_set_is_what_clients_take_for_it(rule, reported):
     assert reported in rule(MemberSettings("eager", {}))
     assert bool(rule(MemberSettings("eager", {}))) == bool(reported)
 
 
 @pytest.mark.parametrize(
-    ("session_ms", "told"),
+    ("session_ms", "reported"),
     [
         (5999, "session.timeout.ms is 5,999, but the brokers' group.min.session.timeout.ms is 6,000"),
         (6000, ""),
@@ -133,7 +133,7 @@ def test_a_static_id_is_one_members_alone(tmp_path: Path, ids, fault, to) -> Non
 
 
 @pytest.mark.parametrize(
-    ("fault", "slow_ms", "told"),
+    ("fault", "slow_ms", "reported"),
     [("kill", 100_267, "150,001 ms"), ("kill", 100_266, ""), ("pause", 100_267, ""), ("stall", 100_267, "")],
 )
 def test_the_slowest_record_counts_but_for_how_long_it_was_held_up(tmp_path: Path, fault, slow_ms, reported) -> None:
@@ -145,7 +145,7 @@ def test_the_slowest_record_counts_but_for_how_long_it_was_held_up(tmp_path: Pat
     assert all(reported in one.sentence for one in said)
 
 
-@pytest.mark.parametrize(("declared", "told"), [(["delays"], False), (["ends"], True), ([], True)])
+@pytest.mark.parametrize(("declared", "reported"), [(["delays"], False), (["ends"], True), ([], True)])
 def test_a_fault_of_ones_own_holds_up_whom_it_says(tmp_path: Path, declared: list[str], reported: bool) -> None:
     workload = {"type": "poll_loop", "batch": 2}
     history = hit_by("mine", impact=declared)
@@ -154,7 +154,7 @@ def test_a_fault_of_ones_own_holds_up_whom_it_says(tmp_path: Path, declared: lis
 
 
 @pytest.mark.parametrize(
-    ("work_ms", "given", "told"),
+    ("work_ms", "given", "reported"),
     [
         (150_000, {}, ""),
         (150_001, {}, "the records of one poll may take 150,001 ms"),
@@ -170,7 +170,7 @@ def test_the_records_of_a_poll_take_half_of_the_poll_interval_at_most(work_ms, g
 
 
 @pytest.mark.parametrize(
-    ("topic", "cluster", "told"),
+    ("topic", "cluster", "reported"),
     [
         ({"replication_factor": 1}, {"brokers": 3}, "the replication factor is 1"),
         ({"replication_factor": 1}, {"brokers": 1}, ""),
@@ -216,7 +216,7 @@ def test_who_reads_what_may_be_aborted_is_told(transactions, isolation, advised)
 
 
 @pytest.mark.parametrize(
-    ("each", "told", "advised"),
+    ("each", "reported", "advised"),
     [
         (200, {"client": "kafka-python"}, True),
         (200, {"client": "aiokafka", "config": {"isolation.level": "read_uncommitted"}}, True),
@@ -288,7 +288,7 @@ def test_a_sentence_comes_once_with_all_members_whom_it_is_for(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("told", "advised"),
+    ("reported", "advised"),
     [
         ({"config": {}, "told_by": "lines"}, False),
         ({"config": {}}, True),
@@ -312,7 +312,7 @@ def test_what_is_well_set_gets_no_advice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "settings", "record_ms", "told"),
+    ("workload", "settings", "record_ms", "reported"),
     [
         ({"type": "poll_loop", "batch": 500}, {}, 301, ("150,500 ms",)),
         ({"type": "poll_loop", "batch": 500}, {}, 300, ()),
@@ -359,7 +359,7 @@ def told_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "severity", "told"),
+    ("kind", "severity", "reported"),
     [
         (
             "avoidable-redelivery",
@@ -396,7 +396,7 @@ def test_what_checks_found_is_told_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    ("on_failure", "told"), [("stop", ["a record that cannot be processed ends each member"]), ("park", [])]
+    ("on_failure", "reported"), [("stop", ["a record that cannot be processed ends each member"]), ("park", [])]
 )
 def test_who_stops_at_what_nobody_can_process_is_told_to_park_it(
     tmp_path: Path, on_failure: str, reported: list[str]
@@ -410,7 +410,7 @@ RENEWED = {"topic": "orders", "partition": 2, "log_start": 0, "log_end": 9_000, 
 
 
 @pytest.mark.parametrize(
-    ("held", "renewed", "told"),
+    ("held", "renewed", "reported"),
     [
         ((400, 400, 1601), (), ["orders-2 has 1,601 records, but the partitions of its topic have 800 on average"]),
         ((400, 400, 1600), (), []),
@@ -441,7 +441,7 @@ RANDOM = "transactional.id changes with a restart"
 
 
 @pytest.mark.parametrize(
-    ("requests", "fault", "told"),
+    ("requests", "fault", "reported"),
     [
         # Member 1 had its second life from 34.4 s on.
         (((0, 9, "a", 0, 1), (1, 9, "b", 2, 3), (1, 40, "b", 2, 3)), "kill", []),

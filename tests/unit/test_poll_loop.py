@@ -132,7 +132,10 @@ def test_a_pool_has_as_many_hands_as_find_records():
             Group(2, protocol="eager"),
             "delay_revoke has no effect with the protocol eager, which revokes every partition",
         ),
-        (Group(2, client="kafka-python"), "to delay a revocation needs Delays, which kafka-python does not have"),
+        (
+            Group(2, client="kafka-python"),
+            "needs a client that can keep polling while a revocation is delayed; kafka-python cannot",
+        ),
     ],
 )
 def test_a_revocation_is_delayed_where_partitions_stay_and_the_client_can(group, sentence):

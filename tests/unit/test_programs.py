@@ -132,7 +132,7 @@ def test_a_child_that_keeps_the_output_holds_nobody_up_and_is_told(case: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("protocol", "more", "told"),
+    ("protocol", "more", "reported"),
     [
         (
             "eager",
@@ -195,9 +195,17 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
         (PollLoop(commit="before-processing"), 1, "has a loop of its own: only the commit policies after-processing"),
         (PollLoop(handler_ms=1), 1, "no handler"),
         (PollLoop(slow_partition=0, slow_ms=1), 1, "no handler"),
-        (PollLoop(deadline_ms=1), 1, "deadline_ms needs Leaves, which verifiable-consumer does not have"),
+        (
+            PollLoop(deadline_ms=1),
+            1,
+            "deadline_ms needs a client that can leave the group and subscribe again; verifiable-consumer cannot",
+        ),
         (ExclusiveWrites(), 1, "has a loop of its own, which writes to no store"),
-        (Transform(), 1, "writing into a topic needs Outputs, which verifiable-consumer does not have"),
+        (
+            Transform(),
+            1,
+            "needs a client that can produce, and commit offsets in transactions; verifiable-consumer cannot",
+        ),
         (PollLoop(), 2, "verifiable-consumer reads one topic, and the scenario has 2"),
         (OwnProgram("told"), 1, "verifiable-consumer does not report when it is done with a record"),
         (OwnProgram(), 1, "own_program needs a group with a command"),
@@ -224,7 +232,7 @@ def test_faults_that_tell_our_loop_something_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "own", "told"),
+    ("client", "own", "reported"),
     [
         (VERIFIABLE, {}, ["read_committed"]),
         (VERIFIABLE, {"isolation.level": "read_uncommitted"}, ["read_uncommitted"]),

@@ -188,7 +188,7 @@ def test_they_can_be_written_in_toml_and_stored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reported"),
     [
         ({"when": "sleeping"}, "there is no state 'sleeping'; known are assigning, commit_in_flight"),
         ({"at": 1, "heal_after": {"until": "never"}}, "there is no state 'never'"),
@@ -204,7 +204,7 @@ def test_what_is_misspelt_is_refused(data, reported):
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "reported"),
     [
         (when(joining(), BlackHole(brokers=(1,)), heal_after=1), "without a target Joining.. is a state of brokers"),
         (when(revoking(), Kill(), brokers((1,)), within_s=0, heal_after=1), "add within_s, more than 0 seconds"),

@@ -145,7 +145,7 @@ def test_a_missing_java_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path:
         provision.java()
 
 
-@pytest.mark.parametrize(("told", "named"), [("1.8.0_402", "Java 8"), ("11.0.22", "Java 11")])
+@pytest.mark.parametrize(("reported", "named"), [("1.8.0_402", "Java 8"), ("11.0.22", "Java 11")])
 def test_an_old_java_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reported: str, named: str) -> None:
     program(tmp_path / "bin", "java", f"echo 'openjdk version \"{reported}\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -156,7 +156,7 @@ def test_an_exact_replay_pins_what_was_hit(shell: Shell, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("failed", "of", "told"),
+    ("failed", "of", "reported"),
     [
         (0, 10, "0 of 10 (0 %; with 95 % confidence 0 to 28 %)"),
         (3, 10, "3 of 10 (30 %; with 95 % confidence 11 to 60 %)"),

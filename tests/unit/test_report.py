@@ -73,7 +73,7 @@ POLLED = "the program polled again or closed its consumer, or committed past it"
 
 
 @pytest.mark.parametrize(
-    ("workload", "started", "told"),
+    ("workload", "started", "reported"),
     [
         (
             {"processed": "effect"},
@@ -101,7 +101,7 @@ def test_the_page_says_by_which_rule_a_record_is_processed(
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "reported"),
     [
         (4, ">4<"),
         ([{"count": 2}, {"count": 1, "client": "kafka-python==2.2.9"}], ">2 confluent-kafka, 1 kafka-python==2.2.9<"),

@@ -67,7 +67,7 @@ def test_what_is_committed_elsewhere_is_moved_and_declared(fault: ResetOffsets, 
     assert [str(place) for place in injection.acts] == list(moves)
 
 
-@pytest.mark.parametrize(("members", "told"), [(("a",), "has 1 member$"), (("a", "b"), "has 2 members$")])
+@pytest.mark.parametrize(("members", "reported"), [(("a",), "has 1 member$"), (("a", "b"), "has 2 members$")])
 def test_it_waits_until_nobody_is_in_the_group(members: tuple[str, ...], reported: str) -> None:
     world = of(Admin(*members))
     with pytest.raises(FaultError, match=reported.replace("$", ": there is nothing to reset")):

@@ -186,7 +186,7 @@ NOBODY = "that one member is left to process is not guaranteed"
 
 
 @pytest.mark.parametrize(
-    ("schedule", "told"),
+    ("schedule", "reported"),
     [
         ([at(5, Kill(), brokers((1,)), heal_after=2)], []),
         ([at(5, Kill(), brokers((1, 2)), heal_after=2)], [f"{WRITES}: up to 2 brokers are down at a time, from 5 s"]),

@@ -8,6 +8,7 @@ separate protocols.
 from __future__ import annotations
 
 import importlib
+from enum import Enum
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from fencepost_member.config import ConfigError, MemberConfig
@@ -16,6 +17,25 @@ Tp = Tuple[str, int]
 Headers = Optional[Sequence[Tuple[str, Optional[bytes]]]]
 # Topic, partition, offset, key, value, headers.
 Record = Tuple[str, int, int, Optional[bytes], Optional[bytes], Headers]
+
+
+class AdapterFeature(Enum):
+    """A feature that only some adapters have. The value completes the sentence "The client can …".
+
+    All but the last two are protocols of this module, by the same name in camel case.
+    """
+
+    SEEKS = "move the position inside an assignment"
+    PAUSES = "pause partitions and resume them"
+    RESUBSCRIBE = "leave the group and subscribe again"
+    COMMIT_METADATA = "commit metadata with an offset"
+    ASYNC_COMMIT = "commit without waiting for the answer"
+    START_OFFSETS = "start an assignment at another offset than the committed one"
+    STORE_OFFSETS = "let the client auto-commit the offsets that the member stored"
+    OUTPUTS = "produce, and commit offsets in transactions"
+    DELAY_REVOCATION = "keep polling while a revocation is delayed"
+    REPORT_COMMITS = "report the client's auto-commits"
+    COMMIT_UNOWNED = "commit partitions that the member is not assigned"
 
 
 class ClientListener(Protocol):

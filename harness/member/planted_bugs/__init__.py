@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Collection
 
+from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import PARK, REQUEUE, LoopConfig
 from fencepost_member.planted_bugs import (
     callbacks,
@@ -46,13 +47,13 @@ def known(loop: LoopConfig) -> Collection[str]:
     return OUTPUTS if loop.into else NAMES
 
 
-# The protocols that a bug needs in addition to ``Adapter``. ``Trespasses``: commits partitions that it does not own.
+# The features of the adapter that a bug needs.
 NEEDS = {
-    **dict.fromkeys(("seek-back", "seek-loop"), ("Seeks",)),
-    **dict.fromkeys(("paused-for-ever", "slow-start", "taken-for-good"), ("Pauses",)),
-    **dict.fromkeys(("wrong-start", "once-lost", "stale-backlog"), ("Starts",)),
-    **dict.fromkeys(("foreign-commit", "late-commit"), ("Starts", "Trespasses")),
-    "ignored-fence": ("Trespasses",),
-    "late-retry": ("Defers",),
-    "swallowed-refusal": ("Annotates",),
+    **dict.fromkeys(("seek-back", "seek-loop"), (AdapterFeature.SEEKS,)),
+    **dict.fromkeys(("paused-for-ever", "slow-start", "taken-for-good"), (AdapterFeature.PAUSES,)),
+    **dict.fromkeys(("wrong-start", "once-lost", "stale-backlog"), (AdapterFeature.START_OFFSETS,)),
+    **dict.fromkeys(("foreign-commit", "late-commit"), (AdapterFeature.START_OFFSETS, AdapterFeature.COMMIT_UNOWNED)),
+    "ignored-fence": (AdapterFeature.COMMIT_UNOWNED,),
+    "late-retry": (AdapterFeature.ASYNC_COMMIT,),
+    "swallowed-refusal": (AdapterFeature.COMMIT_METADATA,),
 }
