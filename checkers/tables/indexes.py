@@ -203,7 +203,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def writer_of(self) -> Mapping[int, str]:
-        """The incarnation that wrote each accepted commit, by the commit's order in the log, if the writer is certain."""
+        """The incarnation that wrote each accepted commit, by its order in the log, if the writer is certain."""
         return writers(self.accepted, self.asked_commits)
 
     @cached_property

@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ALWAYS_REPORTED = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-)  # pyarrow's errors are subclasses of these
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's errors, too
 _OTHER_VERSION = "it has format version {}; {} can be judged"
 
 

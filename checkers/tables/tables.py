@@ -56,8 +56,7 @@ class Tables(Indexes):
         """The latest time at which the client may have determined the offset of a commit.
 
         That is the time of the program's request. But if the client committed an offset that was stored after the
-        request, it is the time by which the coordinator had written the commit, or the member had the answer, whichever is
-        earlier.
+        request, it is the earlier one of two times: the coordinator had written the commit; the member had the answer.
         """
         if commit.asked is None or commit.offset <= commit.asked:
             return commit.begin_ns
@@ -97,7 +96,7 @@ class Tables(Indexes):
                 yield seek, interval
 
     def moves_over(self, tp: int, offset: int, window: Window) -> int:
-        """How often programs moved their positions to ``offset`` or below in ``window``; each may repeat the delivery."""
+        """How often programs moved positions to ``offset`` or below in ``window``; each may redeliver the record."""
         return sum(seek.offset <= offset for seek in self.moves_by_tp.meeting(tp, window))
 
     def log_start(self, tp: int) -> int:
@@ -249,7 +248,7 @@ class Tables(Indexes):
         return next((f"declared act: {act.what}" for act in acts), "")
 
     def passed_over(self, tp: int) -> tuple[int, str]:
-        """The offset below which positions in a deleted partition of the same name may have skipped records; the excuse."""
+        """The offset below which positions in a deleted partition of that name may have skipped records; the excuse."""
         return max(((act.skipped, f"declared act: {act.what}") for act in self.acts_of.get(tp, ())), default=(0, ""))
 
     @cached_property
