@@ -1,4 +1,4 @@
-"""The tables of one run: its events and evidence as typed rows, made once for all checkers.
+"""The tables of one run: its events and evidence as typed rows, built once for all checkers.
 
 ``Tables`` holds the small tables; records stay in their Parquet files (the oracle loads them with ``load_records``,
 Spark reads the files). Every missing or damaged part is a row of ``damage``.

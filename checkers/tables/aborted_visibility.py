@@ -1,4 +1,4 @@
-"""Which members may receive aborted records: members whose consumers do not read with ``read_committed``. Pure."""
+"""The members that may receive aborted records: their consumers do not read with ``read_committed``. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXCUSES = {
 def uncommitted(events: Iterable[Event], asked: Mapping[str, Any]) -> dict[str, str]:
     """The excuse for received aborted records, by incarnation; none for a consumer that reads with ``read_committed``.
 
-    ``asked``: the scenario, whose settings count for members that do not report the settings of their consumer.
+    ``asked``: the scenario. Its settings count for members that do not report the settings of their consumer.
     """
     config = (asked.get("group") or {}).get("config") or {}
     started = ((e["actor"], e["detail"]) for e in events if e["kind"] == EventKind.STARTED and "member" in e["detail"])

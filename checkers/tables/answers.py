@@ -1,8 +1,8 @@
-"""The brokers' answers to fetches of committed offsets, and which of these answers were stale. Pure.
+"""The brokers' answers to fetches of committed offsets, and the stale ones among them. Pure.
 
-A member begins at the offset in its coordinator's answer, whether it is right or not. An answer is *stale* if a later
-commit had been acknowledged before brokers received the request: a coordinator that has just loaded the group may know
-commits that its answers do not include yet. The order of commits is the order of the coordinator's log.
+A member begins at the offset in its coordinator's answer, even if the answer is wrong. An answer is *stale* if a later
+commit had been acknowledged before a broker received the request. The answers of a coordinator that has just loaded the
+group may not include all commits in its log. The order of commits is the order of the coordinator's log.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fencepost.checkers.tables.indexes import Indexes
 
 KIND = "stale-offset-answer"  # its cause is the kind of its consequence; empty: no consequence is seen
-REPORTED = "told a member"  # also a cause of it: a member of the group received the answer
-NOT_SEEN = "answer not seen"  # a cause of others: a stale answer may explain it, and no broker logged the answer
+REPORTED = "told a member"  # another cause of ``KIND``: a member of the group received the answer
+NOT_SEEN = "answer not seen"  # a cause of other kinds: a stale answer may explain them, and no broker logged the answer
 
 
 def judged_as(kind: str, cause: str) -> str:
@@ -30,7 +30,7 @@ def judged_as(kind: str, cause: str) -> str:
 
 
 class Stale(NamedTuple):
-    """A stale answer, the last commit that was certainly acknowledged before the request, and that moment."""
+    """A stale answer, the last commit that was certainly acknowledged before its request, and when that was certain."""
 
     answer: Request
     commit: OffsetCommit
@@ -40,9 +40,9 @@ class Stale(NamedTuple):
 def stale(tables: Indexes) -> dict[Request, Stale]:
     """All stale answers, by partition and in the order of time.
 
-    A commit is acknowledged when its member had received "ok", or a broker had answered its request. A commit of a
-    transaction counts only for fetches of stable offsets, from when its member had received "ok" and the transaction
-    had ended in the coordinator's log: until then a coordinator may answer with the previous offset.
+    A commit is acknowledged when its member has received "ok", or a broker has answered its request. A commit of a
+    transaction counts only for fetches of stable offsets, and only after its member has received "ok" and the
+    transaction has ended in the coordinator's log. Until then a coordinator may answer with the previous offset.
     """
     found = {}
     for tp, fetches in tables.fetched_by_tp.items():
@@ -84,10 +84,10 @@ def _no_transactions(rows: Iterable[OffsetCommit]) -> Iterator[OffsetCommit]:
 
 
 def _asked_ns(tables: Indexes, fetch: Request) -> int:
-    """The earliest moment at which brokers may have received an answered fetch of offsets.
+    """The earliest time at which a broker may have received an answered fetch of offsets.
 
-    The broker may have logged it late. But the answering broker was the leader of the group's partition of the offsets
-    topic by then, and the member had been assigned the partition.
+    The broker may have logged the request late. But it did not receive the request before it became the leader of the
+    group's partition of the offsets topic, nor before the member was assigned the partition.
     """
     since_ns, until_ns = fetch.received.common(fetch.served)
     seats = [s for s in tables.seats if s.leader == fetch.broker and s.until_ns + LATE_NS >= since_ns]
@@ -109,10 +109,10 @@ def answers(tables: Indexes, interval: Interval, first_ns: int) -> list[Request]
 
 
 def unseen(tables: Indexes, tp: int, asked: Window) -> tuple[int, ...]:
-    """The offsets that a stale answer to a request in the window ``asked`` may have named, where no answer is logged.
+    """The offsets that a stale answer to a request in the window ``asked`` may have contained, if no answer is logged.
 
-    These are the offsets that were committed before the last one that was certainly in force; none if no other broker
-    can have become the coordinator since that commit was written.
+    These are the offsets of the commits before the last one that was certainly in force. There are none if no other
+    broker can have become the coordinator since that last commit was written.
     """
     certain = tables.committed[tp].certain(asked.begin_ns) if tp in tables.committed else None
     if certain is None or not any(load.meets(Window(certain.written.begin_ns, asked.end_ns)) for load in tables.loads):
@@ -121,7 +121,7 @@ def unseen(tables: Indexes, tp: int, asked: Window) -> tuple[int, ...]:
 
 
 def by_asker(found: Mapping[Request, Stale]) -> dict[tuple[str, int], list[Stale]]:
-    """Stale answers by (incarnation that asked, tp), in the order of time."""
+    """Stale answers by (requesting incarnation, tp), in the order of time."""
     of: dict[tuple[str, int], list[Stale]] = {}
     for one in found.values():
         of.setdefault((one.answer.incarnation, one.answer.tp), []).append(one)

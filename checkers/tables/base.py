@@ -1,4 +1,4 @@
-"""The small tables of one run as they were recorded, and what the scenario says of it. Pure: ``loading`` fills them."""
+"""The small tables of one run as they were recorded, and the settings of its scenario. Pure: ``loading`` fills them."""
 
 from __future__ import annotations
 
@@ -36,30 +36,33 @@ from fencepost.checkers.tables.seeks import Seek
 from fencepost.model.clients import BLACK_BOX
 from fencepost.model.settings import RESET
 
-OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # see that workload
+OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # the type of a workload, and a value of its option ``processed``
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
 
 @dataclass(frozen=True)
 class BaseTables:
-    """The small tables of one run. Rows are ordered by time (commits of the broker: by the offsets log).
+    """The small tables of one run. Rows are in the order of time (accepted commits: in the order of the offsets log).
 
     Attributes:
-        scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
+        scenario: the content of ``scenario.json``; ``asked`` is the scenario in it.
         origin_ns: the run's start; sentences count seconds from here.
-        overtaken: commits of transactions that were in force at no time, see ``transactions``.
+        accepted: commits that came into force.
+        overtaken: commits of transactions that never came into force, see ``transactions``.
+        given: changes of the owner of a partition.
+        gone: removals of member ids from the group.
         phases: the window of each phase by name; an end of 0 means that it never ended.
-        broken_off: the phase in which the run was interrupted; empty when it went through.
-        seats: who was the group's coordinator, one after the other.
-        loads: when another broker may have become it.
-        unguarded: writers whose client was not told to be idempotent.
-        copies: of records that were re-queued, by whom each was written.
-        inferred: what the rule of processing makes of deliveries, in the order in which it is applied.
-        protocols: those by which members took part, as they told: of a group that is migrated there are several.
-        uncommitted: by incarnation the excuse for who is given what was aborted; see ``isolation``.
-        resets: where members begin that find no committed offset, as they told; nothing: as the scenario asks.
-        compacted: the partitions whose logs are compacted, and for how long their tombstones stay, in ns.
-        offsets_kept_ns: for how long committed offsets are kept that nobody who is in the group may need.
+        broken_off: the phase in which the run was interrupted; empty: the run was completed.
+        seats: the group's coordinators, one after the other.
+        loads: the times in which another broker may have become the coordinator.
+        unguarded: writers whose client is not configured as idempotent.
+        copies: the copies of re-queued records, each with its writer.
+        inferred: the inferences of the rules of processing about deliveries, in the order in which they apply.
+        protocols: the group protocols that members reported; there are several if the group was migrated.
+        uncommitted: the excuse for received aborted records by incarnation; see ``aborted_visibility``.
+        resets: the reset policies that members reported; empty: the scenario's setting counts.
+        compacted: the partitions whose logs are compacted -> how long their tombstones stay, in ns.
+        offsets_kept_ns: how long a committed offset is kept that no member of the group may need.
     """
 
     run: Path
@@ -106,17 +109,17 @@ class BaseTables:
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """The scenario proper."""
+        """The scenario in ``scenario.json``; empty if there is none."""
         value = self.scenario.get("scenario")
         return value if isinstance(value, Mapping) else {}
 
     def promised(self, name: str) -> list[Mapping[str, Any]]:
-        """What the scenario promises under a name, as it is stored."""
+        """The scenario's promises of type ``name``, as they are stored."""
         promises = (p for p in self.asked.get("promises") or () if isinstance(p, Mapping))
         return [p for p in promises if p.get("type") == name]
 
     def not_idempotent(self, writer: int) -> str:
-        """The excuse for a client that writes a record twice or late; empty when it was told to be idempotent."""
+        """The excuse for a client that writes a record twice or late; empty if it is configured as idempotent."""
         return "producer not idempotent" if writer in self.unguarded else ""
 
     def setting(self, name: str, default: str) -> str:
@@ -126,34 +129,35 @@ class BaseTables:
 
     @property
     def poison_every(self) -> int:
-        """Of so many records of a writer the last one was made impossible to process by the workload; 0: of none."""
+        """The last one of every so many records of a writer is impossible to process, by the workload; 0: none is."""
         every = (self.asked.get("workload") or {}).get("poison_every")
         return max(0, every) if isinstance(every, int) else 0
 
     @property
     def sought(self) -> str:
-        """The excuse for what comes of it where a program moved its position: it may, if it is the user's own. Our own
-        loops, of which the scenario says what they do, never do so but after an aborted transaction."""
+        """The excuse for the consequences of a moved position; empty unless members run the user's own program.
+
+        That program may move its position. Fencepost's own loops do so only after an aborted transaction."""
         return SOUGHT if self.own_program else ""
 
     @property
     def black_box(self) -> bool:
-        """Whether the members told nothing: what is known of them, brokers saw."""
+        """Whether members report nothing, so that all facts about them are from the brokers."""
         return (self.asked.get("group") or {}).get("client") == BLACK_BOX
 
     @property
     def own_program(self) -> bool:
-        """Whether members are a program of the user's, of which an instrument, or the program itself, tells."""
+        """Whether members run a program of the user's; an instrument, or the program itself, reports its events."""
         return (self.asked.get("workload") or {}).get("type") == OWN_PROGRAM and not self.black_box
 
     @property
     def by_effect(self) -> bool:
-        """Whether records are processed when their effects are there."""
+        """Whether a record counts as processed if it has an effect."""
         return (self.asked.get("workload") or {}).get("processed") == BY_EFFECT
 
     @property
     def protocol(self) -> str:
-        """The group's protocol: eager, cooperative or consumer; empty when it is not known, or changed meanwhile."""
+        """The group's protocol: eager, cooperative or consumer; empty if it is unknown, or changed during the run."""
         if len(self.protocols) > 1:
             return ""
         return str((self.asked.get("group") or {}).get("protocol") or "")
@@ -165,16 +169,16 @@ class BaseTables:
 
     @property
     def heartbeat_ns(self) -> int:
-        """The heartbeat interval of the group's clients; of the consumer protocol's too, which the brokers decide."""
+        """The heartbeat interval: the longer one of the clients' setting and the brokers' for the consumer protocol."""
         return max(self._times_ns("heartbeat.interval.ms", HEARTBEAT_MS))
 
     @property
     def session_ns(self) -> int:
-        """Likewise the session time-out, the shorter one."""
+        """The session time-out: the shorter one of the clients' setting and the brokers' for the consumer protocol."""
         return min(filter(None, self._times_ns("session.timeout.ms", SESSION_MS)))
 
     def _times_ns(self, name: str, default: str) -> tuple[int, int]:
-        """As clients have it, and as brokers do; 0: these were not told."""
+        """The clients' setting, and the brokers' setting for the consumer protocol (0: not set), in ns."""
         brokers = (self.scenario.get("cluster") or {}).get("broker_config") or {}
         both = self.setting(name, default), brokers.get(f"group.consumer.{name}")
         clients, reported = (int(float(ms or 0) * 1_000_000) for ms in both)

@@ -15,7 +15,7 @@ FENCES = ("ILLEGAL_GENERATION", *NOT_A_MEMBER)
 def is_fence(commit: Commit) -> bool:
     """Whether the answer to a commit says that its member is no longer in the generation in which it committed.
 
-    Not for a commit that the client made on its own (``auto``): the program did not see the answer.
+    False for an automatic commit of the client (``auto``): the program did not see the answer.
     """
     return commit.error in FENCES and commit.mode != "auto"
 
@@ -24,9 +24,10 @@ def reported_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple
     """Every committed offset that an owner may have fetched before its first delivery at ``first_ns``, and whether the
     client may have reset its position.
 
-    The offsets are those in force from its assigned callback on; if a broker logged that it fetched offsets in that
-    time, until the answer to the last of these fetches (which of them the client used is unknown). -1 stands for no
-    committed offset. A client may reset its position if there was none, or one above the end of the log.
+    These are the offsets that were in force between its assigned callback and its first delivery. If a broker logged
+    fetches by the incarnation in that time, only offsets until the answer to the last fetch count (it is unknown which
+    answer the client used). -1 stands for no committed offset. A client may reset its position if there was no
+    committed offset, or one above the end of the log.
     """
     asked = Window(interval.assigned_begin_ns, first_ns)
     until_ns = 0
@@ -47,11 +48,12 @@ def may_reset(tables: Tables, tp: int, offsets: Sequence[int]) -> bool:
 def answered_offsets(
     tables: Tables, interval: Interval, first_ns: int, begins: Callable[[Sequence[int], bool], bool]
 ) -> tuple[str, str] | None:
-    """The kind and cause of the finding about an interval whose first delivery, at ``first_ns``, no offset in force
-    explains; None: a broker's answer explains it, and nothing shows that the answer was wrong.
+    """The kind and cause of the finding about an interval, if no offset in force explains its first delivery at
+    ``first_ns``; None: a broker's answer explains it, and nothing shows that the answer was wrong.
 
     Args:
-        begins: whether a client that fetched one of some offsets, and may reset its position or not, begins there.
+        begins: called with offsets, and whether the client may reset its position; returns whether a client that
+            fetched one of these offsets begins at the first delivery.
     """
     known = answers(tables, interval, first_ns)
     right = [answer for answer in known if begins((answer.offset,), may_reset(tables, interval.tp, (answer.offset,)))]
@@ -59,8 +61,8 @@ def answered_offsets(
         return KIND, "wrong-start"
     if right:
         return None
-    may = () if known else unseen(tables, interval.tp, Window(interval.assigned_begin_ns, first_ns))
-    return "wrong-start", NOT_SEEN if may and begins(may, False) else ""
+    possible = () if known else unseen(tables, interval.tp, Window(interval.assigned_begin_ns, first_ns))
+    return "wrong-start", NOT_SEEN if possible and begins(possible, False) else ""
 
 
 def tried_past(tables: Tables, final: OffsetCommit) -> bool:
@@ -72,8 +74,8 @@ def back_ns(tables: Tables, fence: Commit) -> int:
     """When the first generation with the incarnation began after the generation of its refused commit; FOREVER: never.
 
     A generation of the same number also counts as later if it was written after the refusal: a coordinator may fail
-    before it writes a generation, and the next coordinator continues from the last written number. 0 if the commit's
-    generation is unknown: the incarnation may have rejoined at once.
+    before it writes a generation, and the next coordinator continues from the last written number. Returns 0 if the
+    commit's generation is unknown: the incarnation may have rejoined at once.
     """
     if fence.generation < 0:
         return 0

@@ -1,4 +1,4 @@
-"""The committed offsets of one partition that a client may fetch at a time. Pure."""
+"""The committed offsets of one partition that a client may fetch at a given time. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from fencepost.checkers.tables.rows import OffsetCommit
 
-NEVER = 1 << 64  # after every moment
+NEVER = 1 << 64  # later than every time
 
 
 class Committed:
@@ -24,7 +24,7 @@ class Committed:
         self._answered = _earliest_from_here(a.answered_ns or NEVER for a in rows)
 
     def certain(self, at_ns: int) -> OffsetCommit | None:
-        """The last commit that was certainly in force at a moment, because it had been answered by then."""
+        """The last commit that was certainly in force at ``at_ns``, because it had been answered by then."""
         place = bisect_right(self._answered, at_ns) - 1
         return self._rows[place] if place >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Rows from the coordinator's own records: accepted commits, owners of partitions, removed members, and rounds. Pure.
+"""Rows from the coordinator's own records: accepted commits, owners of partitions, removed members, rebalances. Pure.
 
 The input is the lines of ``offsets.jsonl``, ``requests.jsonl`` and ``metadata.jsonl``; only ``tables.load`` calls this.
 """
@@ -68,8 +68,7 @@ def clients(lives: Mapping[str, Life]) -> Callable[[Line], str]:
 def accepted(
     lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers
 ) -> tuple[tuple[OffsetCommit, ...], tuple[OffsetCommit, ...]]:
-    """The commits that came into force, and the commits that were overtaken (see ``transactions``), in the order of the
-    log.
+    """The commits that came into force, and the overtaken commits (see ``transactions``), in the order of the log.
 
     Without the coordinator's log: the commits for which members received "ok".
     """
@@ -106,13 +105,15 @@ def accepted(
 def assignments(
     lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers
 ) -> tuple[tuple[AssignmentChange, ...], tuple[MemberRemoval, ...], tuple[DoubleAssignment, ...]]:
-    """Every change of a partition's owner, and every member id that left the records, in the order of the log.
+    """Every change of a partition's owner, and every removed member id, in the order of the log.
 
-    Third, the partitions that two member ids had after a batch; all records of one batch take effect at once.
+    The third table has the partitions that two member ids owned after a batch; all records of one batch take effect at
+    once.
 
     Classic protocol: a record of the group holds all members and assignments of one generation. Consumer protocol: a
-    member owns the partitions in its current-assignment record, including those that it has yet to revoke. In a
-    converted group, one batch deletes the records of one protocol and writes those of the other: no member is gone.
+    member owns the partitions in its current-assignment record, including partitions that it has yet to revoke. In a
+    converted group, one batch deletes the records of one protocol and writes the records of the other one: no member
+    leaves.
     """
     ledger, batch = _Ledger(who), None
     for line in lines:
@@ -152,10 +153,10 @@ class _Ledger:
         self.gone: list[MemberRemoval] = []
         self.doubled: list[DoubleAssignment] = []
         self._owner: dict[int, str] = {}
-        self._owners: defaultdict[int, set[str]] = defaultdict(set)  # more than one while two have it
-        self._twice: set[int] = set()  # partitions with two owners after the last batch
+        self._owners: defaultdict[int, set[str]] = defaultdict(set)  # several during a double assignment
+        self._twice: set[int] = set()  # partitions with several owners after the last batch
         self._changed: set[int] = set()  # partitions changed in this batch
-        self._left: dict[str, Line] = {}  # in this batch
+        self._left: dict[str, Line] = {}  # members removed in this batch
 
     def remove(self, member_id: str, line: Line) -> None:
         if member_id in self.has:
@@ -164,7 +165,7 @@ class _Ledger:
             self._left[member_id] = line
 
     def end_batch(self, line: Line) -> None:
-        """Note the members that are gone, and the partitions that have two owners now and did not before."""
+        """Add rows for the removed members, and for the partitions that have several owners now and did not before."""
         self.gone += [MemberRemoval(m, self._who.get(m, ""), *_when(left)) for m, left in self._left.items()]
         self._left.clear()
         twice = {tp for tp in self._changed if len(self._owners[tp]) > 1}
@@ -175,11 +176,11 @@ class _Ledger:
         self._changed = set()
 
     def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
-        """Set exactly these partitions of these members, and add a row for each partition that changed hands.
+        """Set exactly these partitions of these members, and add a row for each partition with a new owner.
 
-        Two members may own one partition name for long: one has the deleted partition, the other the recreated one.
-        Each line of a member lists all of its partitions, so a partition that it already had is not taken from the
-        other member."""
+        Two members may own one partition name for a long time: one owns the deleted partition, the other one the
+        recreated partition. Each line of a member lists all of its partitions. So a line that repeats a partition does
+        not end the other member's ownership."""
         for member_id in has:
             if member_id in self._left and _of_classic(self._left[member_id]) != _of_classic(line):
                 del self._left[member_id]
@@ -213,11 +214,11 @@ def _when(line: Line) -> tuple[int, int, int]:
 
 
 def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Rebalance, ...]:
-    """Every new generation or group epoch; it began with the first join since the last one (else with its record). A
-    join that was answered with the current generation, such as that of a returning static member, began none.
+    """Every new generation or group epoch. Each began with the first join since the last one (else with its record). A
+    join that was answered with the current generation began none, such as the join of a returning static member.
 
-    Its members are in its record (classic protocol), or had a member record by then (consumer protocol). A converted
-    group keeps its generation.
+    Classic protocol: its members are in its record. Consumer protocol: its members had a member record by then. A
+    converted group keeps its generation.
     """
     asked = (
         (int(r["start_ns"]), str(r.get("reason") or ""), r.get("answered_generation"))
@@ -238,7 +239,7 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
             continue
         if line.get("deleted") or number is None or (_of_classic(line) and not line.get("members")):
             deleted = line if line.get("deleted") and not anew else {}
-            anew = True  # the group is gone or empty: nothing was assigned
+            anew = True  # the group was deleted or is empty: nothing was assigned
             continue
         converted = deleted.get("batch") == line.get("batch") and _of_classic(deleted) != _of_classic(line)
         anew, deleted = anew and not (deleted and converted), {}
@@ -248,11 +249,11 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         since = found[-1].end_ns if found else 0
         between = joins[bisect_right(joins, since, key=itemgetter(0)) : bisect_right(joins, at, key=itemgetter(0))]
         was = found[-1].generation if found and not anew else None
-        these = [join for join in between if was is None or join[2] != was]
+        starting = [join for join in between if was is None or join[2] != was]
         ids = joined if line["type"] == "group-epoch" else [m["member_id"] for m in line.get("members") or ()]
         members = tuple(who.get(member_id, member_id) for member_id in ids)
-        reason = next((why for _, why, _ in these if why), "")
-        begin, blur = these[0][0] if these else at, int(line.get("uncertainty_ns") or 0)
+        reason = next((why for _, why, _ in starting if why), "")
+        begin, blur = starting[0][0] if starting else at, int(line.get("uncertainty_ns") or 0)
         found.append(Rebalance(int(line.get("term", -1)), int(number), begin, at, members, reason, blur, anew))
         anew = False
     return tuple(found)
@@ -270,11 +271,11 @@ def terms(lines: Iterable[Line]) -> tuple[tuple[int, int, int], ...]:
 
 
 def seats(lines: Iterable[Line], group: str) -> tuple[CoordinatorChange, ...]:
-    """The group's coordinators, by the changes of leaders in the metadata log."""
+    """The group's coordinators, from the changes of leaders in the metadata log."""
     led = [line for line in lines if line.get("topic") == OFFSETS_TOPIC and line.get("leader") is not None]
     place = group_partition(group, len({line.get("partition") for line in led})) if led and group else -1
-    mine = [line for line in led if line.get("partition") == place]
-    changes = [now for before, now in pairwise([{}, *mine]) if now["leader"] != before.get("leader")]
+    own = [line for line in led if line.get("partition") == place]
+    changes = [now for before, now in pairwise([{}, *own]) if now["leader"] != before.get("leader")]
     found = []
     for now, after in zip_longest(changes, changes[1:]):
         at_ns, blur_ns = int(now.get("at_ns") or 0), int(now.get("uncertainty_ns") or 0)
@@ -287,7 +288,7 @@ def seats(lines: Iterable[Line], group: str) -> tuple[CoordinatorChange, ...]:
 def loads(seats: Sequence[CoordinatorChange], lines: Iterable[Line]) -> tuple[Window, ...]:
     """When another broker may have become the group's coordinator, and loaded the group.
 
-    Without known coordinators (``seats``): between the records of two terms.
+    If no coordinators are known (``seats`` is empty): between the records of two terms.
     """
     if seats:
         return tuple(Window.around(seat.at_ns, seat.uncertainty_ns) for seat in seats[1:] if seat.leader >= 0)

@@ -11,7 +11,7 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import HARNESS, EventKind
 from fencepost.history.events import Event, placed
 
-LETTER_NS = 10_000_000  # tolerance: the record of a dead letter has its time in milliseconds, by the wall clock
+LETTER_NS = 10_000_000  # tolerance: the time of a dead letter's record is in milliseconds of the wall clock
 NO_KEY = -1
 
 
@@ -20,9 +20,9 @@ class Effect(NamedTuple):
 
     Attributes:
         seq: its place in the store.
-        tp, offset: of the record that it is an effect of.
+        tp, offset: of the record that caused it.
         incarnation: its writer; empty: unknown.
-        token: of the lease under which it was written; 0: none.
+        token: the token of the lease under which it was written; 0: none.
         key: the number of the record's key.
         again: the offset of the copy of a re-queued record; FOREVER: it is no copy.
         retried_ns: when the dead letter was retried; FOREVER: never.
@@ -59,7 +59,7 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kin
 
 
 def by_tp(effects: Iterable[Effect]) -> dict[int, list[Effect]]:
-    """By partition, in their order."""
+    """The effects by partition, in the given order."""
     found: dict[int, list[Effect]] = {}
     for effect in effects:
         found.setdefault(effect.tp, []).append(effect)
@@ -68,7 +68,7 @@ def by_tp(effects: Iterable[Effect]) -> dict[int, list[Effect]]:
 
 def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
     """The offsets of the records that have an effect, by partition."""
-    return {tp: frozenset(effect.offset for effect in mine) for tp, mine in by_tp(effects).items()}
+    return {tp: frozenset(effect.offset for effect in rows) for tp, rows in by_tp(effects).items()}
 
 
 def by_key(letters: Iterable[Effect]) -> dict[int, list[Effect]]:

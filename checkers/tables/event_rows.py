@@ -17,7 +17,7 @@ def broken_off(windows: Mapping[str, Window]) -> str:
 
 
 def unguarded(events: Iterable[Event]) -> frozenset[int]:
-    """The writers that started, and whose client is not configured as idempotent (which is not its default)."""
+    """The started writers whose client is not configured as idempotent (by default it is not)."""
     started = (e["detail"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"])
     settings = {int(detail["writer"]): detail.get("config") or {} for detail in started}
     return frozenset(w for w, s in settings.items() if str(s.get("enable.idempotence", False)).lower() != "true")

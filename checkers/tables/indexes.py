@@ -1,4 +1,4 @@
-"""Indices over the small tables, each made once, on first use. Pure."""
+"""Indices of the small tables, each built once, on first use. Pure."""
 
 from __future__ import annotations
 
@@ -46,35 +46,35 @@ class Indexes(BaseTables):
 
     @cached_property
     def intervals_of(self) -> IntervalIndex[tuple[str, int], Interval]:
-        """Assignment intervals by (incarnation, tp), in the order of time; in force when they possibly were."""
+        """Assignment intervals by (incarnation, tp), in the order of time; in force while the ownership is possible."""
         return IntervalIndex(self.intervals, lambda i: (i.incarnation, i.tp), lambda i: i.possible)
 
     @cached_property
     def intervals_by_begin(self) -> Mapping[tuple[str, int], Sequence[Interval]]:
-        """The same, in the order of the begins of their assigned callbacks."""
+        """Assignment intervals by (incarnation, tp), in the order of the begins of their assigned callbacks."""
         return {key: sorted(rows, key=_assigned_begin_ns) for key, rows in self.intervals_of.items()}
 
     def last_assigned(self, incarnation: str, tp: int, until_ns: int) -> Interval | None:
-        """The last interval of an incarnation whose assigned callback had begun by a moment."""
+        """The last interval of an incarnation and partition whose assigned callback had begun by ``until_ns``."""
         rows = self.intervals_by_begin.get((incarnation, tp), ())
         place = bisect_right(rows, until_ns, key=_assigned_begin_ns)
         return rows[place - 1] if place else None
 
     @cached_property
     def intervals_by_tp(self) -> IntervalIndex[int, Interval]:
-        """The same by partition."""
+        """Assignment intervals by partition; in force while the ownership is possible."""
         return IntervalIndex(self.intervals, lambda i: i.tp, lambda i: i.possible)
 
     @cached_property
     def certain_by_tp(self) -> IntervalIndex[int, Interval]:
-        """The intervals that were certainly in force at some time, by partition; in force while certain."""
+        """The intervals with a certain ownership, by partition; in force while the ownership is certain."""
         return IntervalIndex(
             (i for i in self.intervals if i.certain.length_ns > 0), lambda i: i.tp, lambda i: i.certain
         )
 
     @cached_property
     def intervals_by_incarnation(self) -> IntervalIndex[str, Interval]:
-        """All intervals by incarnation, in force when they possibly were, in the order of (tp, time)."""
+        """All intervals by incarnation, in the order of (tp, time); in force while the ownership is possible."""
         return IntervalIndex(self.intervals, lambda i: i.incarnation, lambda i: i.possible)
 
     @cached_property
@@ -85,7 +85,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def commits_by_tp(self) -> IntervalIndex[int, Commit]:
-        """The same by partition, in the order of the table."""
+        """The commits that members report, by partition, in the order of the table."""
         return IntervalIndex(self.commits, lambda c: c.tp, lambda c: Window(c.begin_ns, c.begin_ns))
 
     @cached_property
@@ -95,7 +95,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def accepted_of(self) -> IntervalIndex[int, OffsetCommit]:
-        """Accepted commits by partition, in the order of the coordinator's log; in force when they may be written."""
+        """Accepted commits by partition, in the order of the coordinator's log; in force when possibly written."""
         return IntervalIndex(self.accepted, lambda a: a.tp, lambda a: a.written)
 
     @cached_property
@@ -105,12 +105,12 @@ class Indexes(BaseTables):
 
     @cached_property
     def gone_of(self) -> IntervalIndex[str, MemberRemoval]:
-        """The removals from the group's records by member id, likewise."""
+        """The removals from the group by member id, in the order of the log; in force when possibly written."""
         return IntervalIndex(self.gone, lambda g: g.member_id, _written)
 
     @cached_property
     def gone_by_incarnation(self) -> IntervalIndex[str, MemberRemoval]:
-        """The same by incarnation (empty: not known)."""
+        """The removals from the group by incarnation (empty: unknown)."""
         return IntervalIndex(self.gone, lambda g: g.incarnation, _written)
 
     @cached_property
@@ -125,7 +125,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def returns_of(self) -> IntervalIndex[tuple[str, int], Seek]:
-        """When programs moved back because their transactions were aborted, by (incarnation, tp)."""
+        """When programs moved their positions back because their transactions were aborted, by (incarnation, tp)."""
         aborted = (seek for seek in self.seeks if seek.aborted)
         return IntervalIndex(aborted, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
 
@@ -137,55 +137,59 @@ class Indexes(BaseTables):
 
     @cached_property
     def moves_by_tp(self) -> IntervalIndex[int, Seek]:
-        """The same by partition."""
+        """The moves of ``moves_of`` by partition."""
         moves = (seek for seek in self.seeks if not seek.aborted)
         return IntervalIndex(moves, lambda s: s.tp, lambda s: Window(s.begin_ns, s.begin_ns))
 
     @cached_property
     def rounds_of(self) -> IntervalIndex[str, tuple[str, Rebalance]]:
-        """The rounds by incarnation, in the order of the coordinator's log; each window ends with its *generation*."""
+        """The rebalances by incarnation, in the order of the coordinator's log; a window ends with the *generation*."""
         joined = ((incarnation, one) for one in self.rounds for incarnation in one.members)
         return IntervalIndex(joined, lambda row: row[0], lambda row: Window(0, row[1].generation))
 
     @cached_property
     def begins(self) -> Sequence[tuple[int, int]]:
-        """(begin_ns, uncertainty_ns) of each round, ascending; without the coordinator's records of each assignment."""
+        """(begin_ns, uncertainty_ns) of each rebalance, ascending. If no rebalance is recorded: of each assignment."""
         rounds = [(r.begin_ns, r.uncertainty_ns) for r in self.rounds]
         return sorted(rounds or ((i.assigned_begin_ns, 0) for i in self.intervals))
 
     @cached_property
     def rounds_by_generation(self) -> IntervalIndex[None, tuple[int, Rebalance]]:
-        """The rounds by generation, with their places in the coordinator's log."""
-        return IntervalIndex(enumerate(self.rounds), _alone, lambda row: Window(row[1].generation, row[1].generation))
+        """The rebalances by generation, each with its index in ``rounds``."""
+        return IntervalIndex(
+            enumerate(self.rounds), _single_key, lambda row: Window(row[1].generation, row[1].generation)
+        )
 
     @cached_property
     def rounds_by_begin(self) -> IntervalIndex[None, tuple[int, Rebalance]]:
-        """The same; each window goes from the begin of the round to its generation."""
-        return IntervalIndex(enumerate(self.rounds), _alone, lambda row: Window(row[1].begin_ns, row[1].generation))
+        """The rebalances, each with its index; a window is from the begin of a rebalance (ns) to its *generation*."""
+        return IntervalIndex(
+            enumerate(self.rounds), _single_key, lambda row: Window(row[1].begin_ns, row[1].generation)
+        )
 
     @cached_property
     def regrouped(self) -> IntervalIndex[None, Window]:
         """When the members of the group, their subscriptions, or the existing partitions may have changed."""
         lives = self.lives.values()
-        made: dict[int, Window] = {}
+        created: dict[int, Window] = {}
         for at_ns, blur_ns, tp, _ in self.leaders:
-            made.setdefault(tp, Window.around(at_ns, blur_ns))
+            created.setdefault(tp, Window.around(at_ns, blur_ns))
         started = (Window(life.started_ns, life.started_ns) for life in lives)
         ended = (Window(life.last_sign_ns, life.ended_ns) for life in lives if life.ended_ns)
         subscribed = (window for life in lives for window in life.subscribed)
         renewed = (Window(act.begin_ns, act.end_ns) for act in self.acts if act.skipped >= 0)
-        changes = [*map(_written, self.gone), *started, *ended, *subscribed, *made.values(), *renewed]
-        return IntervalIndex(changes, _alone, lambda window: window)
+        changes = [*map(_written, self.gone), *started, *ended, *subscribed, *created.values(), *renewed]
+        return IntervalIndex(changes, _single_key, lambda window: window)
 
     @cached_property
     def alive(self) -> IntervalIndex[None, Life]:
         """When incarnations lived."""
-        return IntervalIndex(self.lives.values(), _alone, lambda life: life.alive)
+        return IntervalIndex(self.lives.values(), _single_key, lambda life: life.alive)
 
     @cached_property
     def stalled(self) -> IntervalIndex[None, Window]:
         """When the host stood still."""
-        return IntervalIndex(self.stalls, _alone, lambda stall: stall)
+        return IntervalIndex(self.stalls, _single_key, lambda stall: stall)
 
     @cached_property
     def heartbeats_of(self) -> IntervalIndex[str, Heartbeat]:
@@ -194,12 +198,12 @@ class Indexes(BaseTables):
 
     @cached_property
     def heard_of(self) -> IntervalIndex[str, Heartbeat]:
-        """All heartbeats by incarnation, including those that were answered by a request to rejoin."""
+        """All heartbeats by incarnation, also heartbeats that the coordinator answered with a request to rejoin."""
         return IntervalIndex(self.heartbeats, lambda h: h.incarnation, lambda h: h.served)
 
     @cached_property
     def writer_of(self) -> Mapping[int, str]:
-        """The incarnation that wrote each accepted commit, by its order in the log; left out if not certain."""
+        """The incarnation that wrote each accepted commit, by its order in the log, if the writer is certain."""
         return writers(self.accepted, self.asked_commits)
 
     @cached_property
@@ -219,7 +223,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def fetched_by_tp(self) -> IntervalIndex[int, Request]:
-        """The same by partition."""
+        """Answered fetches of offsets by partition, in the order of time; in force while they were served."""
         return IntervalIndex(self.fetched, lambda f: f.tp, lambda f: f.served)
 
     @cached_property
@@ -229,7 +233,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def inferred_of(self) -> Mapping[tuple[str, int], list[Inferred]]:
-        """The inferences of the rule of processing, by (incarnation, tp)."""
+        """The inferences of the rules of processing, by (incarnation, tp)."""
         found: dict[tuple[str, int], list[Inferred]] = {}
         for one in self.inferred:
             found.setdefault((one.incarnation, one.tp), []).append(one)
@@ -242,7 +246,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def copies_of(self) -> Mapping[int, list[Effect]]:
-        """The copies of re-queued records by partition, in their order."""
+        """The copies of re-queued records by partition, in the order of the table."""
         return by_tp(self.copies)
 
     @cached_property
@@ -279,7 +283,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def without_leader(self) -> IntervalIndex[int, tuple[int, Window]]:
-        """The times without a leader by partition, from each change that left none to the next change."""
+        """The times without a leader by partition: from each change to no leader until the next change."""
         found, since = [], dict[int, int]()
         for at_ns, blur_ns, tp, leader in self.leaders:
             if tp in since:
@@ -290,8 +294,8 @@ class Indexes(BaseTables):
         return IntervalIndex(found, lambda gap: gap[0], lambda gap: gap[1])
 
 
-def _alone(_: object) -> None:
-    """The one key of an index without keys."""
+def _single_key(_: object) -> None:
+    """The only key of an index that needs no keys."""
 
 
 def _assigned_begin_ns(interval: Interval) -> int:

@@ -1,4 +1,4 @@
-"""What was in force when: rows by key, and those of them that meet a window, in logarithmic time. Pure."""
+"""An index of rows by key and time: it finds the rows of a key that meet a window in logarithmic time. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Generic, TypeVar
 
 from fencepost.checkers.tables.rows import Window
 
-FEW = 8  # so many rows are looked at one by one
+FEW = 8  # up to so many rows are searched one by one
 K = TypeVar("K")
 R = TypeVar("R")
 
 
 class IntervalIndex(dict[K, list[R]]):
-    """Rows by key, in the order in which they were given, each with the window that it is about.
+    """Rows by key, in the order in which they were given, each with a window.
 
     Args:
-        rows: what is looked up. key: what it is looked up by. window: when a row was, or may have been, in force.
+        rows: the rows. key: the key of a row. window: when a row was, or may have been, in force.
     """
 
     def __init__(self, rows: Iterable[R], key: Callable[[R], K], window: Callable[[R], Window]) -> None:
-        """The index of a key with many rows is made when it is first asked."""
+        """The search tree of a key with many rows is built on first use."""
         super().__init__()
         self._window = window
         self._trees: dict[K, _Tree[R]] = {}
@@ -29,7 +29,7 @@ class IntervalIndex(dict[K, list[R]]):
             self.setdefault(key(row), []).append(row)
 
     def meeting(self, key: K, window: Window) -> Iterator[R]:
-        """The rows of a key that have a moment in common with a window, in the order of their begins."""
+        """The rows of a key whose windows overlap with ``window``, in the order of their begins."""
         rows = self.get(key, ())
         if len(rows) <= FEW:
             yield from sorted((row for row in rows if self._window(row).meets(window)), key=self._begin_ns)
@@ -43,21 +43,21 @@ class IntervalIndex(dict[K, list[R]]):
 
 
 class _Tree(Generic[R]):
-    """Rows in the order of their begins, and above every two of them, and so on, the later end."""
+    """Rows in the order of their begins, below a binary tree in which each node has the latest end of its rows."""
 
     def __init__(self, rows: Sequence[R], window: Callable[[R], Window]) -> None:
         windows = [window(row) for row in rows]
         self._rows, self._begins = rows, [w.begin_ns for w in windows]
         self._width = 1 << (len(rows) - 1).bit_length()
         ends = [w.end_ns for w in windows]
-        nowhere = min(ends)
-        self._ends = [nowhere] * self._width + ends + [nowhere] * (self._width - len(rows))
+        earliest = min(ends)
+        self._ends = [earliest] * self._width + ends + [earliest] * (self._width - len(rows))
         for node in range(self._width - 1, 0, -1):
             self._ends[node] = max(self._ends[2 * node], self._ends[2 * node + 1])
 
     def meeting(self, window: Window) -> Iterator[R]:
         until = bisect_right(self._begins, window.end_ns)
-        waiting = [(1, 0, self._width)]  # node, and which rows are below it
+        waiting = [(1, 0, self._width)]  # node, and its rows: the first one and their number
         while waiting:
             node, first, width = waiting.pop()
             if first >= until or self._ends[node] < window.begin_ns:

@@ -34,7 +34,7 @@ from fencepost.model import TopicPartition
 
 @no_collecting()
 def load(run: Path) -> Tables:
-    """The tables of the run folder ``run``; never raises for a damaged one."""
+    """The tables of the run folder ``run``. Damage does not raise; it is in the table ``damage``."""
     from fencepost.checkers.tables import schemas
 
     reader = Reader(run)
@@ -150,8 +150,8 @@ def _requests(
 ) -> dict[str, Any]:
     """The tables of requests to the coordinator, by name.
 
-    ``silent``: black boxes, which are identified only by their slot. Other members have their name as the client id, so
-    an unknown client on their slot is not in the group.
+    ``silent``: the lives of black boxes, which are identified only by their slot. Other members have their name as the
+    client id, so an unknown client on their slot is not in the group.
     """
     return {
         "asked_commits": requests.commits(lines, who, numbers),

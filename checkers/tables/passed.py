@@ -18,11 +18,11 @@ class PassedRange(NamedTuple):
 
 
 def passed(tables: Tables, tp: int) -> Iterator[PassedRange]:
-    """The passed offsets of each interval and commit that was not certainly refused. None where members run our own
-    loop, which records every delivery.
+    """The passed offsets of each interval and commit that was not certainly refused. There are none if members
+    run Fencepost's own loop, which records every delivery.
 
-    An interval begins at the least offset that was in force when it was assigned, and follows each move of the
-    program's position. Offsets that a declared act made members skip are left out.
+    The position of an interval begins at the least offset that may have been in force at its assignment, and follows
+    each move of the program's position. Offsets that a declared act made members skip are left out.
     """
     if not tables.own_program or tp not in tables.partitions:
         return

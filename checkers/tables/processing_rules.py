@@ -1,17 +1,17 @@
 """The rules of processing: which deliveries were processed, inferred from the recorded history. Pure.
 
-A member records when it begins and finishes a record, as far as it knows. After the run, two rules know better. In
-both, the time of processing is unknown, so the earliest possible time counts: the delivery.
+A member records when it begins and finishes each record, as far as it knows. After the run, two rules correct these
+reports. Both do not know the time of processing, so they use the earliest possible time: the time of the delivery.
 
 ``effect`` (the workload names it)
-    A record was processed if it has an effect; by which member is unknown. So the first delivery of each record with an
+    A record was processed if it has an effect; the member is unknown. So the first delivery of each record with an
     effect counts as processed. For every other delivery it is unknown whether processing began.
 
 The last commit of a VerifiableConsumer
-    Kafka's program reports the records of a poll, commits past them, and reports the commit when it is answered. If it
-    dies in between, its reports say that the records are in flight. But it had finished them when it sent the commit
-    (see ``in_hand``), and the brokers logged that request. Records in flight were delivered by its last poll, before
-    the commit; unfinished records of an earlier poll had been released, or were delivered to it again.
+    Kafka's program reports the records of a poll, commits past them, and reports the answer to the commit. If it dies
+    in between, its reports say that the records are in flight. But it had finished them when it sent the commit (see
+    ``in_hand``), and the brokers logged that request. Records in flight were delivered by its last poll, before the
+    commit; unfinished records of an earlier poll had been released, or were delivered to it again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OF_LAST_COMMITS = ("poll",)
 
 
 class FirstDeliveries(NamedTuple):
-    """By the rule ``effect``, an incarnation processed the deliveries of a partition that are numbered ``ords``."""
+    """The rule ``effect``: an incarnation processed the deliveries of a partition that have the numbers ``ords``."""
 
     tp: int
     incarnation: str
@@ -64,7 +64,7 @@ class LastCommit(NamedTuple):
     poll: int
 
     def processed(self, row: Delivered) -> bool:
-        """Whether a delivery of this incarnation and partition was still in flight, and committed past."""
+        """Whether a delivery of this incarnation and partition was still in flight, and the commit went past it."""
         in_flight = row.done_ns == 0 and row.poll == self.poll and row.delivered_ns <= self.asked_ns
         return in_flight and row.offset < self.offset
 
@@ -110,10 +110,10 @@ def infer_from_effects(
     first = np.append(True, (tp[1:] != tp[:-1]) | (offset[1:] != offset[:-1]))[: len(tp)]
     found: dict[tuple[int, int], frozenset[int]] = {}
     for number in np.unique(tp).tolist():
-        mine = slice(*np.searchsorted(tp, [number, number + 1]).tolist())
-        chosen = first[mine] & np.isin(offset[mine], [*affected.get(number, ())])
-        for one in np.unique(whose[mine]).tolist():
-            found[one, number] = frozenset(ords[mine][chosen & (whose[mine] == one)].tolist())
+        part = slice(*np.searchsorted(tp, [number, number + 1]).tolist())
+        chosen = first[part] & np.isin(offset[part], [*affected.get(number, ())])
+        for one in np.unique(whose[part]).tolist():
+            found[one, number] = frozenset(ords[part][chosen & (whose[part] == one)].tolist())
     return tuple(
         FirstDeliveries(number, deliveries[one].incarnation, processed)
         for (one, number), processed in found.items()

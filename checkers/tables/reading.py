@@ -1,8 +1,8 @@
-"""Reads the files of a run folder as plain values; what is missing or damaged becomes a ``Damage``, no exception.
+"""Reads the files of a run folder as plain values. A missing or damaged file becomes a ``Damage``, not an exception.
 
-What is returned has the shape that was asked for (``shapes``; of Parquet the columns): a line or a row that has not is
-counted as damage and left out, any other file is not read at all. ``msgspec``, which looks at shapes, is imported where
-it is needed: executors of Spark may have none, and read no such file.
+Returned values have the requested shape (``schemas``; for Parquet: the columns). A line or row of another shape is
+counted as damage and left out; any other file of another shape is not returned at all. ``msgspec``, which checks the
+shapes, is imported only where it is used: Spark executors may not have it, and they do not read these files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ALWAYS_REPORTED = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's are these too
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's errors, too
 _OTHER_VERSION = "it has format version {}; {} can be judged"
 
 
@@ -32,8 +32,8 @@ class Deliveries(NamedTuple):
     """Columns of all deliveries of one incarnation.
 
     Attributes:
-        as_recorded: whether begin, end and state are as they were recorded; else the seal applied the rule of
-            processing (see ``DELIVERED_VERSION``).
+        as_recorded: whether begin, end and state are as they were recorded; if not, the seal has already applied the
+            rule of processing (see ``DELIVERED_VERSION``).
         columns: numpy arrays by name.
     """
 
@@ -44,23 +44,23 @@ class Deliveries(NamedTuple):
 
 @dataclass
 class Reader:
-    """Reads files under ``run`` and remembers what was wrong with them in ``damage``."""
+    """Reads files under ``run``, and collects their damage in ``damage``."""
 
     run: Path
     damage: list[Damage] = field(default_factory=list)
 
     @cached_property
     def not_shown_reasons(self) -> Mapping[str, str]:
-        """Why a part of the history was never there, where the cluster did not show it."""
+        """The reason for each part of the history that is missing because the cluster does not show it."""
         try:
             with opened(self.run, self.run / LACKING) as file:
                 parts = json.loads(file.read())["parts"]
             return {str(part): str(why) for part, why in parts.items()}
         except UNREADABLE:
-            return {}  # then it is missing, and nobody says why
+            return {}  # then a missing part has no known reason
 
     def json(self, part: str, name: str, shape: Any) -> dict[str, Any]:
-        """A JSON object; empty when it cannot be read."""
+        """The JSON object in a file; empty if the file cannot be read."""
 
         def read(file: BinaryIO) -> dict[str, Any]:
             value = _decoded(file.read())
@@ -73,9 +73,10 @@ class Reader:
         return self._try(part, name, read) or {}
 
     def lines(self, part: str, name: str, shape: Any, **needs: str) -> list[dict[str, Any]]:
-        """The objects of a JSON-lines file; lines that are none are counted as damage, the others returned.
+        """The objects of a JSON-lines file, with the fields of ``shape`` only.
 
-        They hold the fields of their shape alone. A line whose ``type`` is in ``needs`` has the field that is named.
+        Lines that cannot be read, or have another shape, are counted as damage and left out. ``needs``: the type of a
+        line -> the field that every line of that type must have.
         """
         found: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
@@ -87,8 +88,8 @@ class Reader:
             for number, line in enumerate(file.read().split(b"\n"), 1):
                 try:
                     value = decode(line)
-                    if needs and (wanted := needs.get(value["type"])) and wanted not in value:
-                        raise ValueError(f"it is of type {value['type']} and lacks {wanted}")
+                    if needs and (needed := needs.get(value["type"])) and needed not in value:
+                        raise ValueError(f"it is of type {value['type']} and lacks {needed}")
                     found.append(value)
                 except UNREADABLE as error:
                     if line.strip():
@@ -101,7 +102,7 @@ class Reader:
         return found
 
     def events(self) -> list[dict[str, Any]]:
-        """The rows of ``events.parquet`` in the order of time, of ``detail`` the fields of its shape."""
+        """The rows of ``events.parquet`` in the order of time; ``detail`` has only the fields of its shape."""
         found: list[dict[str, Any]] = []
         bad: list[str] = []
         name = "history/events.parquet"
@@ -112,7 +113,7 @@ class Reader:
 
             from fencepost.checkers.tables.schemas import EventDetail
 
-            decode = cache(msgspec.json.Decoder(EventDetail).decode)  # most commits tell the same
+            decode = cache(msgspec.json.Decoder(EventDetail).decode)  # most commits have the same detail
             table = pq.read_table(file, page_checksum_verification=True)
             if lack := misfit(table.schema, EVENT_COLUMNS):
                 raise ValueError(lack)
@@ -132,9 +133,10 @@ class Reader:
         return sorted(found, key=lambda row: (row["begin_ns"], row["actor"], row["id"]))
 
     def unsealed_events(self, actor: str) -> list[dict[str, Any]]:
-        """What can be read of an actor's own event lines, which the seal makes ``events.parquet`` of.
+        """The readable events in an actor's own file, one of the files from which the seal builds ``events.parquet``.
 
-        The last line of an id wins. No damage is noted: where there is no seal, that is said of the table.
+        Of lines with the same id, the last one counts. No damage is noted: if the seal did not build the table, the
+        damage of the table says so.
         """
         from fencepost.checkers.tables.schemas import EventDetail
 
@@ -154,11 +156,11 @@ class Reader:
                     "detail": _shaped(event["detail"], EventDetail),
                 }
             except UNREADABLE:
-                continue  # the last line of a writer that was killed is torn
+                continue  # if the writer was killed, its last line may be incomplete
         return list(found.values())
 
     def files(self, part: str, folder: str) -> list[Path]:
-        """The Parquet files of a folder of the history; none is damage."""
+        """The Parquet files of a folder of the history; a folder without any is damage."""
         found = listed(self.run, f"history/{folder}/*.parquet")
         if not found:
             self.note(part, f"history/{folder}", "it holds no Parquet file")
@@ -179,7 +181,7 @@ class Reader:
         return zip(*values, strict=True) if values else iter(())
 
     def footer(self, part: str, path: Path, columns: Mapping[str, str]) -> None:
-        """Look whether a Parquet file can be read and has these columns, without reading its rows."""
+        """Check that a Parquet file can be read and has ``columns``, without reading its rows."""
 
         def read(file: BinaryIO) -> None:
             import pyarrow.parquet as pq
@@ -202,7 +204,7 @@ class Reader:
                     yield Deliveries(path.stem, _version(schema) == str(DELIVERED_VERSION), columns)
 
     def note(self, part: str, file: str, what: str) -> None:
-        """Remember one damage."""
+        """Add one row to ``damage``."""
         self.damage.append(Damage(part, file, what))
 
     def _try(self, part: str, name: str, read: Callable[[BinaryIO], T]) -> T | None:
@@ -218,7 +220,7 @@ class Reader:
 
 
 def misfit(schema: pa.Schema, columns: Mapping[str, str]) -> str:
-    """Why Parquet of this schema is not of these columns, of which integers may be of another width; else empty."""
+    """Why a Parquet schema does not have ``columns`` (integers may have any width); empty: it has them."""
     from pyarrow import types
 
     version, known = _version(schema), [str(FORMAT_VERSION)]
@@ -226,13 +228,13 @@ def misfit(schema: pa.Schema, columns: Mapping[str, str]) -> str:
         known.append(str(DELIVERED_VERSION))
     if version not in known:
         return _OTHER_VERSION.format(version, " and ".join(known))
-    for name, wanted in columns.items():
+    for name, expected in columns.items():
         at = schema.get_field_index(name)
         if at < 0:
             return f"it lacks the column {name}"
-        fits = types.is_integer if wanted.startswith("int") else types.is_string
+        fits = types.is_integer if expected.startswith("int") else types.is_string
         if not fits(schema.field(at).type):
-            return f"its column {name} is {schema.field(at).type}, and not {wanted}"
+            return f"its column {name} is {schema.field(at).type}, and not {expected}"
     return ""
 
 
@@ -248,7 +250,7 @@ def _decoded(text: bytes | str) -> Any:
 
 
 def _shaped(value: Any, shape: Any) -> Any:
-    """``value`` as it is, when it has the shape; msgspec's error, which is a ``ValueError``, says what has not."""
+    """``value`` unchanged, if it has the shape; else msgspec's error, a ``ValueError``, names the difference."""
     import msgspec
 
     msgspec.convert(value, shape)
@@ -256,5 +258,5 @@ def _shaped(value: Any, shape: Any) -> Any:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in one line."""
+    """The first line of an error's message; its type if it has none."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -12,7 +12,7 @@ from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
 
 
 class Delivered(NamedTuple):
-    """A delivered record, as DELIVERED_COLUMNS tell it, and by whom."""
+    """A delivered record: the incarnation that received it, and the columns DELIVERED_COLUMNS."""
 
     incarnation: str
     tp: int
@@ -32,7 +32,7 @@ class Delivered(NamedTuple):
 
 
 class Produced(NamedTuple):
-    """A send, as PRODUCED_COLUMNS tell it; offset -1 when it is not known."""
+    """A send: the columns PRODUCED_COLUMNS; offset -1: unknown."""
 
     tp: int
     offset: int
@@ -45,7 +45,7 @@ class Produced(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """A visible record of the log at the audit, as LOG_COLUMNS tell it."""
+    """A visible record of the log at the audit: the columns LOG_COLUMNS."""
 
     tp: int
     offset: int
@@ -57,7 +57,7 @@ class Logged(NamedTuple):
 
 @dataclass(frozen=True)
 class Records:
-    """All record-level rows of a run, and what of them could not be read."""
+    """All record-level rows of a run, and the damage of their files."""
 
     delivered: tuple[Delivered, ...] = ()
     produced: tuple[Produced, ...] = ()
@@ -66,7 +66,7 @@ class Records:
 
 
 def load_records(run: Path) -> Records:
-    """Every delivered, produced and logged row, as it was recorded. ``damage`` says which files could not be read."""
+    """Every delivered, produced and logged row, as it was recorded; ``damage`` names the unreadable files."""
     reader = Reader(run)
     delivered = [
         Delivered(path.stem, *row)

@@ -1,7 +1,7 @@
-"""What members asked the coordinator of committed offsets, as the brokers logged it. Pure; called by ``tables.load``.
+"""The members' requests to the coordinator, from the brokers' request log. Pure; called by ``tables.load``.
 
-An offset record of the coordinator does not name who committed it; the logged request does. Both are put together by
-partition, offset and time, and a record that two members may have written is nobody's.
+An offset record of the coordinator does not name the member that committed it; the logged request does. ``writers``
+matches both by partition, offset and time. If two members may have written a record, its writer is unknown.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from fencepost_member.kafka_errors import outcome
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]
-LATE_NS = (
-    NS  # how much later than its answer a line of the request log may be written; 1 ms was seen, on a busy machine
-)
+LATE_NS = NS  # how much later than the answer a line of the request log may be written; 1 ms was seen on a busy machine
 REJOIN = "REBALANCE_IN_PROGRESS"
 COMMITS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
 
 
 class Request(NamedTuple):
-    """One partition of one request as a broker logged it: received and answered in the order of these moments.
+    """One partition of one request as a broker logged it.
 
     Attributes:
-        offset: the next offset to read; -1 when there is none.
-        incarnation: who asked, by its member id; empty when that is not known.
-        begin_ns, end_ns: the broker received it and answered it, by the time at which it wrote that down, each not more
-            than ``uncertainty_ns`` later; a busy broker writes late (``LATE_NS``), so both may have been earlier.
-        error: Kafka's name of the answer; empty: it was accepted.
-        connection: by which it came, as the broker names it; empty when that is not known.
-        broker: the one that answered; -1 when that is not known.
-        transactional: a commit that is not in force with its answer, but with the end of its transaction.
-        stable: a fetch that asked for offsets which no open transaction may still change.
+        offset: the next offset to read; -1: none.
+        incarnation: the member that sent it; empty: unknown.
+        begin_ns, end_ns: when the broker received and answered it, by the broker's log. The true time may be up to
+            ``uncertainty_ns`` later, or earlier: a busy broker writes its log late, by up to ``LATE_NS``.
+        error: Kafka's name of the error in the answer; empty: the request was accepted.
+        connection: the broker's name of the connection; empty: unknown.
+        broker: the broker that answered; -1: unknown.
+        transactional: whether it is a commit of a transaction, which comes into force with the end of the transaction.
+        stable: whether it is a fetch of offsets that no open transaction may still change.
     """
 
     tp: int
@@ -52,18 +50,18 @@ class Request(NamedTuple):
 
     @property
     def received(self) -> Window:
-        """In which time the broker received it."""
+        """The time in which the broker received it."""
         return Window(self.begin_ns - LATE_NS, self.begin_ns + self.uncertainty_ns)
 
     @property
     def served(self) -> Window:
-        """In which time it was served."""
+        """The time in which the broker served it."""
         return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
 
 
 class Heartbeat(NamedTuple):
     """A heartbeat of a member that the coordinator knew, with the member's generation (or epoch); times as in
-    ``Request``. ``accepted``: it was not told to join again."""
+    ``Request``. ``accepted``: the answer did not request a rejoin."""
 
     incarnation: str
     generation: int
@@ -74,12 +72,12 @@ class Heartbeat(NamedTuple):
 
     @property
     def served(self) -> Window:
-        """In which time it was served."""
+        """The time in which the broker served it."""
         return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
 
 
 class Join(NamedTuple):
-    """A known member joined the next generation (classic protocols); by ``at_ns`` brokers certainly had its request."""
+    """A known member joined the next generation (classic protocol); by ``at_ns`` a broker certainly had its request."""
 
     incarnation: str
     at_ns: int
@@ -96,7 +94,7 @@ def joins(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Join, ...]:
 
 
 def static_ids(lines: Iterable[Line], who: Mapping[str, str]) -> Mapping[str, str]:
-    """The static id of each incarnation that told brokers one."""
+    """The static id of each incarnation that sent one to a broker."""
     reported = ((who.get(line.get("member_id") or "", ""), line.get("instance_id")) for line in lines)
     return {incarnation: str(name) for incarnation, name in reported if incarnation and name}
 
@@ -104,7 +102,7 @@ def static_ids(lines: Iterable[Line], who: Mapping[str, str]) -> Mapping[str, st
 def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat, ...]:
     """The heartbeats of known members that were not refused, in the order in which brokers received them.
 
-    Those of the consumer protocol that say farewell (their epoch is negative) are left out.
+    Heartbeats of the consumer protocol with which a member leaves (their epoch is negative) are left out.
     """
     found = []
     for line in lines:
@@ -130,8 +128,10 @@ def fetches(
     numbers: Numbers,
     client_of: Callable[[Line], str] = lambda line: "",
 ) -> tuple[Request, ...]:
-    """Every answer that told somebody a committed offset. The classic request names no member, but its client does, or
-    its slot (``client_of``); who is none of the group is called as its client is."""
+    """Every fetch of committed offsets that was answered without an error.
+
+    A classic request has no member id: its incarnation is found by ``client_of``, from its client id or its slot. A
+    client that is not in the group is named by its client id."""
     found = _requests(
         lines,
         ("OFFSET_FETCH",),
@@ -159,14 +159,14 @@ def _requests(
 
 
 def writers(records: Iterable[OffsetCommit], requests: Iterable[Request]) -> dict[int, str]:
-    """Which incarnation wrote each accepted commit, by the commit's order; left out where more than one may have.
+    """The incarnation that wrote each accepted commit, by the commit's order; left out if several may have written it.
 
     Args:
         records: the accepted commits.
-        requests: what was asked; those that were certainly refused have written nothing.
+        requests: the commit requests; a request that was certainly refused has written nothing.
     """
-    taken = (r for r in requests if outcome(r.error) != "fail")
-    by_place = IntervalIndex(taken, lambda r: (r.tp, r.offset), lambda r: r.served)
+    effective = (r for r in requests if outcome(r.error) != "fail")
+    by_place = IntervalIndex(effective, lambda r: (r.tp, r.offset), lambda r: r.served)
     found = {}
     for record in records:
         names = {r.incarnation for r in by_place.meeting((record.tp, record.offset), record.written)}

@@ -1,4 +1,4 @@
-"""Where members begin that find no committed offset, as they tell of their consumers. Pure."""
+"""The reset policies that members report: where they begin without a committed offset. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fencepost.history.events import Event
 from fencepost.model.settings import RESET
 
 AT_THE_END = ("latest", "largest", "end")
-USUAL = "latest"  # of every client whose settings are told
+USUAL = "latest"  # the default of every client that reports its settings
 
 
 def resets(events: Iterable[Event]) -> frozenset[str]:
-    """The reset policies that members tell; none where nobody tells of one, as in a history that tells no settings.
+    """The reset policies in the settings that members report; empty if no member reports its settings.
 
-    A consumer whose settings name no policy has the usual one, unless its settings are told in lines: nobody knows
-    whether these are all.
+    A consumer whose settings name no policy has the default, unless it reports its settings as JSON lines: then the
+    reported settings may be incomplete.
     """
     started = (e["detail"] for e in events if e["kind"] == EventKind.STARTED and "member" in e["detail"])
     found = set[str]()

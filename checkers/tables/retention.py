@@ -1,7 +1,7 @@
-"""How brokers keep what was written, as far as a judge has to know: which topics they compact, and when commits expire.
+"""The brokers' settings for keeping data: which partitions they compact, and when committed offsets expire. Pure.
 
-Compaction leaves the last record of each key, and may leave others. So a record that is missing is nobody's loss where
-a later one of its key is known to have been there, whatever became of that since. Pure.
+Compaction keeps the last record of each key, and may keep others. So a missing record is not lost if a later record of
+its key is known to have been in the log, even if the later record is missing now.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from fencepost_member.payload import key_hash
 MS = 1_000_000
 MINUTE_NS = 60_000 * MS
 NO_KEY = key_hash(None)
-OF_A_RUN = re.compile("fencepost-[0-9a-f]{8}-")  # begins the names of topics on an attached cluster
+OF_A_RUN = re.compile("fencepost-[0-9a-f]{8}-")  # prefix of the names of topics on an attached cluster
 OFFSETS_KEPT = 7 * 24 * 60  # minutes, Kafka's default
 OFFSETS_KEPT_NS = OFFSETS_KEPT * MINUTE_NS
 
 
 def same_key(key: int, writer: int) -> int:
-    """What the records of one key have in common, whoever wrote them: a hash of the bytes of their key.
+    """The hash of the bytes of a record's key, which is the same for every writer.
 
-    Records of ours are recorded under the number that is their key, in decimal, all others under that hash.
+    Records of Fencepost's producers (``writer`` >= 0) have a decimal number as their key, and ``key`` is that number.
+    For all other records, ``key`` is the hash already.
     """
     return key_hash(b"%d" % key) if writer >= 0 else key
 
@@ -34,14 +35,15 @@ def same_key(key: int, writer: int) -> int:
 def compacted(
     reported: Mapping[str, Any], scenario: Mapping[str, Any], partitions: Iterable[Partition]
 ) -> dict[int, int]:
-    """The partitions whose logs are compacted, and for how long their tombstones stay, in ns.
+    """The partitions whose logs are compacted -> how long their tombstones stay, in ns.
 
     Args:
-        reported: ``settings.json``, what brokers told of themselves; of a run of before it is empty, and then what
-            ``scenario.json`` asks for is taken for what was so.
+        reported: ``settings.json``, the settings that the brokers reported. Older runs have no such file: then it is
+            empty, and the settings in ``scenario.json`` count instead.
     """
     brokers = _brokers(reported, scenario)
-    # The cleaner of a cluster of ours runs where it is asked for, that of an attached one always does.
+    # Without a reported setting: a cluster that Fencepost starts runs the log cleaner only if the scenario enables it;
+    # an attached cluster always runs it.
     if str(brokers.get(CLEANED, bool(reported) or not scenario.get("cluster"))).lower() != "true":
         return {}
     topics = (scenario.get("scenario") or {}).get("topics") or ()
@@ -57,12 +59,12 @@ def compacted(
 
 
 def offsets_kept_ns(reported: Mapping[str, Any], scenario: Mapping[str, Any]) -> int:
-    """For how long the coordinator keeps the committed offsets of a group that has no members."""
+    """How long the coordinator keeps the committed offsets of a group that has no members, in ns."""
     return _number(_brokers(reported, scenario).get(OFFSETS_RETENTION, OFFSETS_KEPT), OFFSETS_KEPT) * MINUTE_NS
 
 
 def _brokers(reported: Mapping[str, Any], scenario: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings of the brokers."""
+    """The settings of the brokers: the reported ones, else the scenario's."""
     found: Mapping[str, Any] = (
         reported["broker"] if reported else (scenario.get("cluster") or {}).get("broker_config") or {}
     )

@@ -1,7 +1,7 @@
-"""The rows that checkers look at: one frozen type per table, times in nanoseconds of ``CLOCK_MONOTONIC``, 0 = never.
+"""The rows of the tables: one frozen type per table, times in nanoseconds of ``CLOCK_MONOTONIC``, 0 = never.
 
-``tp`` is the number of a topic-partition, ``incarnation`` one life of a member (``member-2.1``). A time that came from
-a broker carries its uncertainty: the fact lies somewhere in ``at_ns ± uncertainty_ns``.
+``tp`` is the number of a topic-partition, ``incarnation`` one life of a member (``member-2.1``). A time from a broker
+has an uncertainty: the true time is in ``at_ns ± uncertainty_ns``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from fencepost.model import TopicPartition
 
 @dataclass(frozen=True)
 class Partition:
-    """One topic-partition; at the audit its log held ``log_start`` to before ``log_end`` (-1: not known). ``gone``: it
-    was deleted, and another one has its name."""
+    """One topic-partition; at the audit its log held offsets from ``log_start`` to before ``log_end`` (-1: unknown).
+
+    ``gone``: it was deleted and recreated, so another partition has its name."""
 
     tp: int
     name: TopicPartition
@@ -33,8 +34,9 @@ class Partition:
 class Commit(NamedTuple):
     """One commit of one partition as the member saw it; ``offset`` is the next offset to read.
 
-    ``asked``: of a commit of what the client had stored, the offset that it had when the program asked for it, -1: none
-    that is known; None: the program named the offset. What is stored until the client gets to it is committed, too.
+    ``asked``: for a commit of stored offsets, the stored offset when the program requested the commit (-1: unknown);
+    None: the program named the offset. The client also commits offsets that are stored after the request, until it
+    sends the commit.
     """
 
     tp: int
@@ -51,17 +53,17 @@ class Commit(NamedTuple):
 
     @property
     def untimed(self) -> bool:
-        """Whether nobody knows when it was begun: the client made it by itself, or does not say which one of the
-        program's it answers, of those of what it has stored that nobody waits for."""
+        """Whether its begin is unknown: it is an automatic commit, or an asynchronous commit of stored offsets. For the
+        latter, the client does not say which request of the program it answers."""
         return self.mode == "auto" or (self.mode == "async" and self.asked is not None)
 
 
 class OffsetCommit(NamedTuple):
-    """One record of ``__consumer_offsets``: the committed offset from here on, -1 when it was deleted.
+    """One record of ``__consumer_offsets``: the committed offset from here on; -1: the committed offset was deleted.
 
-    ``answered_ns``: when a member had the answer "ok" to exactly this commit. Only from then on it is certain that
-    whoever fetches the offset gets it (an appended commit is invisible until it is replicated); 0: never known.
-    ``transactional``: a transaction made it, and it came into force with the end of that.
+    ``answered_ns``: when a member had received "ok" for exactly this commit; 0: unknown. Only from then on every fetch
+    certainly returns it, since an appended commit is invisible until it is replicated. ``transactional``: the commit
+    belongs to a transaction, and came into force with the end of the transaction.
     """
 
     tp: int
@@ -74,14 +76,14 @@ class OffsetCommit(NamedTuple):
 
     @property
     def written(self) -> Window:
-        """In which time it was written."""
+        """The time in which it was written."""
         return Window.around(self.at_ns, self.uncertainty_ns)
 
 
 class Expiry(NamedTuple):
-    """The coordinator deleted a committed offset by itself, as nobody had needed it for longer than it is kept.
+    """The coordinator deleted a committed offset because its retention time was over.
 
-    ``offset``: which was committed until then; ``order``: of the record that deletes it.
+    ``offset``: the committed offset until then; ``order``: the order of the record that deletes it.
     """
 
     offset: int
@@ -91,7 +93,8 @@ class Expiry(NamedTuple):
 
 
 class AssignmentChange(NamedTuple):
-    """From this record on the partition was ``member_id``'s (empty: nobody's), the id of ``incarnation`` (or empty)."""
+    """From this record on ``member_id`` owned the partition (empty: no member). Its ``incarnation`` may be unknown
+    (empty)."""
 
     tp: int
     order: int
@@ -112,7 +115,7 @@ class MemberRemoval(NamedTuple):
 
 
 class LeaderChange(NamedTuple):
-    """The leader of a partition changed; -1: it had none from then on."""
+    """The leader of a partition changed; -1: the partition had no leader from then on."""
 
     at_ns: int
     uncertainty_ns: int
@@ -121,11 +124,12 @@ class LeaderChange(NamedTuple):
 
 
 class CoordinatorChange(NamedTuple):
-    """A broker became the group's coordinator, as the leader of its partition of the offsets topic, until another one
-    did (FOREVER: none did); -1: there was none.
+    """A broker became the group's coordinator, as the leader of the group's partition of the offsets topic.
 
     Attributes:
-        log_end, high_watermark: of its log of that partition then, as it tells; -1: not known.
+        leader: the broker; -1: there was no leader.
+        until_ns: when the leader changed next; FOREVER: never.
+        log_end, high_watermark: the state of the broker's log of that partition then, as reported; -1: unknown.
     """
 
     at_ns: int
@@ -145,7 +149,7 @@ class DoubleAssignment(NamedTuple):
 
 
 class UnmatchedRevocation(NamedTuple):
-    """A callback told a member to give up a partition that it did not have."""
+    """A revoked or lost callback for a partition that the member did not own."""
 
     tp: int
     incarnation: str
@@ -153,8 +157,8 @@ class UnmatchedRevocation(NamedTuple):
 
 
 class Rebalance(NamedTuple):
-    """One completed rebalance: a generation (classic) or group epoch; ``restarted``: of a group deleted or empty
-    before."""
+    """One completed rebalance: a generation (classic) or group epoch; ``restarted``: the group had been deleted or
+    empty before."""
 
     term: int
     generation: int
@@ -167,8 +171,10 @@ class Rebalance(NamedTuple):
 
 
 class DeclaredAction(NamedTuple):
-    """A declared act, which excuses what comes of it until ``end_ns``; ``tp`` -1 concerns every partition.
-    ``skipped``: it made the partition for another one, whose positions may have led past so many records; else -1."""
+    """A declared act, which excuses its consequences until ``end_ns``; ``tp`` -1: it concerns every partition.
+
+    ``skipped``: the act recreated the partition, and positions in the former partition may have skipped so many of its
+    records; -1: the act did not recreate the partition."""
 
     what: str
     tp: int
@@ -181,7 +187,7 @@ class DeclaredAction(NamedTuple):
 class Damage:
     """A part of the history that is missing or cannot be trusted; ``part`` is one of ``tables.PARTS``.
 
-    ``place``: it hurts only what is told of these offsets of a partition; None: nobody knows what it hurts.
+    ``place``: the damage concerns only these offsets of a partition; None: its extent is unknown.
     """
 
     part: str

@@ -1,6 +1,6 @@
-"""The shape of what the files of a run hold: of each field that the tables are made of, its type. More may be there.
+"""The shapes of the files of a run: the type of each field that the tables use. Other fields are allowed.
 
-A line or an object of another shape is damage: nothing behind ``reading`` has to expect it.
+A line or an object of another shape is damage, so only ``reading`` has to handle it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Owned = dict[str, list[Int]]  # topic -> partitions
 
 
 class _BrokerLine(TypedDict, total=False):
-    """What lines of brokers have in common."""
+    """The common fields of lines from brokers."""
 
     order: Int
     at_ns: Int
@@ -46,7 +46,7 @@ class OffsetLine(_BrokerLine, total=False):
     producer: Int
 
 
-OF_MEMBER = {"member": "member_id", "current": "member_id"}  # by type of such a line, what it must have: whose it is
+OF_MEMBER = {"member": "member_id", "current": "member_id"}  # the type of an offset line -> the field that it must have
 
 
 class MetadataLine(_BrokerLine, total=False):

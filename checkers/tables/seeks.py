@@ -13,7 +13,7 @@ from fencepost.history.events import Event, placed
 
 
 class Seek(NamedTuple):
-    """The program moved its position, to ``offset``; ``aborted``: because its transaction was."""
+    """The program moved its position to ``offset``; ``aborted``: because its transaction was aborted."""
 
     tp: int
     incarnation: str
@@ -23,10 +23,11 @@ class Seek(NamedTuple):
 
 
 def seeks(events: Iterable[Event], commits: Iterable[Commit], numbers: Mapping[tuple[str, int], int]) -> list[Seek]:
-    """One row per move, as they were told.
+    """One row per recorded move, in the order of the events.
 
-    It follows an aborted transaction if the last one of its incarnation with the partition, that began before, was not
-    committed; and if it goes no further back than what that incarnation had committed in one before that.
+    A move follows an aborted transaction if two conditions are met. The last transaction that its incarnation began
+    before, with this partition, was not committed. And the new position is not below the offset that the incarnation
+    committed in its last committed transaction before the move.
     """
     ended: dict[tuple[str, int], list[Commit]] = defaultdict(list)
     for commit in sorted(commits, key=lambda c: c.begin_ns):

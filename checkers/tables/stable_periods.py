@@ -1,4 +1,4 @@
-"""When a group rested after a rebalance, by the coordinator's log, and who had what then. Pure."""
+"""The stable periods of a group after its rebalances, with the owners of partitions, by the coordinator's log. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 from fencepost.checkers.tables.rows import FOREVER, NS, AssignmentChange, Rebalance, Window
 
-REST_NS = 5 * NS  # a cooperative rebalance has a second round, and members of the consumer protocol give up one by one
+REST_NS = 5 * NS  # a cooperative rebalance has a second round; with the consumer protocol members revoke one by one
 
 
 class StablePeriod(NamedTuple):
-    """A time in which the group rested after a round: no partition changed hands, and nobody asked to join.
+    """A time after a rebalance in which no partition changed its owner, and no member requested to join.
 
     Attributes:
-        number: of the round, in the coordinator's log.
-        members, owners: who was in it, and who had each partition; all lives of a static id are the first one.
+        number: the index of the rebalance in the table ``rounds``.
+        members: the members of the group. Every incarnation of a static id is named by its first incarnation.
+        owners: the owner of each partition, named likewise.
     """
 
     number: int
@@ -31,8 +32,9 @@ def stable_periods(
     calm_ns: int,
     same: Callable[[Iterable[str]], Iterable[str]],
 ) -> list[StablePeriod]:
-    """Those of at least 5 s that are over; what comes after ``calm_ns`` is none. ``same`` names who is in
-    ``StablePeriod``."""
+    """The stable periods of at least 5 s that have an end; a period ends at ``calm_ns`` at the latest.
+
+    ``same``: replaces each name by the name that ``StablePeriod`` has for it."""
     begins = (r.begin_ns - r.uncertainty_ns for r in rounds[1:])
     found, owners, changes = list[StablePeriod](), dict[int, str](), iter(sorted(given, key=lambda g: g.order))
     ahead = next(changes, None)
@@ -43,7 +45,7 @@ def stable_periods(
             since_ns = max(since_ns, ahead.at_ns + ahead.uncertainty_ns)
             ahead = next(changes, None)
         if end_ns - since_ns >= REST_NS and end_ns < FOREVER:
-            has = [tp for tp, owner in owners.items() if owner]
-            named = dict(zip(has, same(owners[tp] for tp in has), strict=True))
+            owned = [tp for tp, owner in owners.items() if owner]
+            named = dict(zip(owned, same(owners[tp] for tp in owned), strict=True))
             found.append(StablePeriod(number, Window(since_ns, end_ns), frozenset(same(one.members)), named))
     return found

@@ -1,8 +1,8 @@
-"""Which commits in the coordinator's log came into force. Pure.
+"""Finds the commits in the coordinator's log that came into force. Pure.
 
-Those of a transaction do when it is committed, if no later record of their partition did before (else they were
-*overtaken*: their writer is told that all went well, and rightly so); those of one that was aborted, or never ended, do
-not (KIP-98; ``GroupMetadataManager`` keeps them as pending until the marker).
+A commit of a transaction comes into force when the transaction is committed, unless a later record of its partition is
+already in force. Then the commit was *overtaken*: its writer rightly receives "ok". The commits of an aborted or
+unfinished transaction never come into force (KIP-98; ``GroupMetadataManager`` keeps them as pending until the marker).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Place = tuple[Any, Any]
 
 
 class Settled(NamedTuple):
-    """A line of type ``commit`` of no transaction, or of one that was committed: at_ns of its end (0: of none)."""
+    """A line of type ``commit``, outside of transactions or of a committed transaction.
+
+    ``ended_ns``: the ``at_ns`` of the end of the transaction; 0: no transaction."""
 
     line: Line
     ended_ns: int
@@ -24,15 +26,15 @@ class Settled(NamedTuple):
 
 
 def settled(lines: Iterable[Line]) -> list[Settled]:
-    """As they were settled, by the order of the log, whatever that of the lines is."""
+    """The settled commits in the order in which they were settled, by the log; ``lines`` may be in any order."""
     found: list[Settled] = []
     pending: dict[int, list[Line]] = defaultdict(list)
-    last: dict[Place, int] = {}  # in force
+    last: dict[Place, int] = {}  # the greatest order of a commit in force
     for line in sorted(lines, key=lambda line: int(line.get("order", 0))):
         producer = int(line.get("producer", -1))
         if line.get("type") == "transaction-end":
-            mine = pending.pop(producer, [])
-            ended = mine if line.get("committed") else []
+            waiting = pending.pop(producer, [])
+            ended = waiting if line.get("committed") else []
             at_ns = int(line.get("at_ns") or 0)
         elif line.get("type") != "commit":
             continue
