@@ -1,4 +1,4 @@
-"""Kernel rule ``stuck-member``: what members did in the times without a poll, for the driver to put together."""
+"""Kernel rule ``stuck-member``: what members did while they did not poll; the driver combines it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ Array = NDArray[Any]
 
 
 def work_without_polls(part: TaskData) -> None:
-    """For each of the times: in ``#work`` when records of the partition were begun or finished, in ``#hand`` which
-    were in hand. Moments less than the bound apart are told as one window: nothing can be still between them."""
+    """For each poll gap of a member: ``#work``, when records of the partition were begun or finished, and ``#hand``,
+    which were in hand for longer than the bound. Times at most the bound apart make one window: no stop between them is
+    too long."""
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
-            tell = _report_of_effects if part.tables.by_effect else _report
-            tell(part, str(number), incarnation, window)
+            report = _report_of_effects if part.tables.by_effect else _report
+            report(part, str(number), incarnation, window)
 
 
 def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Window) -> None:
-    """They do not tell when, so who was given anything may have been at work all the time."""
+    """By the rule ``effect`` the time of processing is unknown: a member that was delivered any record may have worked
+    all the time."""
     rows = part.rows
     mine = rows.who == rows.names.index(incarnation)
     if (rows.delivered_ns[mine] < window.end_ns).any():
@@ -42,10 +44,10 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
     who = rows.names.index(incarnation)
     mine = slice(*rows.bounds[who : who + 2])
     begin_ns, done_ns = rows.begin_ns[mine], rows.done_ns[mine]
-    moments = np.unique(np.concatenate([begin_ns, done_ns]))
-    moments = moments[(moments > window.begin_ns) & (moments < window.end_ns)]
-    firsts = moments[np.diff(moments, prepend=window.begin_ns - bound_ns - 1) > bound_ns]
-    lasts = moments[np.diff(moments, append=window.end_ns + bound_ns + 1) > bound_ns]
+    times = np.unique(np.concatenate([begin_ns, done_ns]))
+    times = times[(times > window.begin_ns) & (times < window.end_ns)]
+    firsts = times[np.diff(times, prepend=window.begin_ns - bound_ns - 1) > bound_ns]
+    lasts = times[np.diff(times, append=window.end_ns + bound_ns + 1) > bound_ns]
     for from_ns, to_ns in zip(firsts.tolist(), lasts.tolist(), strict=True):
         label = Label((incarnation,), number, str(from_ns))
         part.tallies.put("#work", part.tp, label, Totals(from_ns=from_ns, to_ns=to_ns))
@@ -62,7 +64,7 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
 
 
 def stuck_member_of(tallies: Aggregates, judged: KernelContext) -> Iterator[Detection]:
-    """``stuck-member``: what remains of the times when all that was told is put together."""
+    """``stuck-member``: the parts of the poll gaps without work, by the tallies of all tasks."""
     works: dict[int, Activity] = defaultdict(lambda: Activity([], []))
     for (kind, tp, _, number, _), n in tallies.items():
         if kind == "#work":
