@@ -33,8 +33,8 @@ def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Wi
     """By the rule ``effect`` the time of processing is unknown: a member that was delivered any record may have worked
     all the time."""
     rows = part.rows
-    mine = rows.who == rows.names.index(incarnation)
-    if (rows.delivered_ns[mine] < window.end_ns).any():
+    own = rows.who == rows.names.index(incarnation)
+    if (rows.delivered_ns[own] < window.end_ns).any():
         numbers = Totals(from_ns=window.begin_ns, to_ns=window.end_ns)
         part.tallies.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
 
@@ -42,8 +42,8 @@ def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Wi
 def _report(part: TaskData, number: str, incarnation: str, window: Window) -> None:
     rows, bound_ns = part.rows, part.judged.bounds.stuck_ns
     who = rows.names.index(incarnation)
-    mine = slice(*rows.bounds[who : who + 2])
-    begin_ns, done_ns = rows.begin_ns[mine], rows.done_ns[mine]
+    own = slice(*rows.bounds[who : who + 2])
+    begin_ns, done_ns = rows.begin_ns[own], rows.done_ns[own]
     times = np.unique(np.concatenate([begin_ns, done_ns]))
     times = times[(times > window.begin_ns) & (times < window.end_ns)]
     firsts = times[np.diff(times, prepend=window.begin_ns - bound_ns - 1) > bound_ns]
@@ -56,7 +56,7 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
     held = np.flatnonzero((begin_ns > 0) & (done_ns > window.begin_ns) & long)
     since = np.concatenate([[window.begin_ns], lasts])[np.searchsorted(firsts, begin_ns[held], "right")]
     until = np.concatenate([firsts, [window.end_ns]])[np.searchsorted(lasts, done_ns[held], "left")]
-    offsets = rows.offset[mine][held]
+    offsets = rows.offset[own][held]
     for from_ns, to_ns in sorted({*zip(since.tolist(), until.tolist(), strict=True)}):
         first = int(offsets[(since == from_ns) & (until == to_ns)].min())
         label = Label((incarnation,), number, f"{from_ns} {to_ns}")

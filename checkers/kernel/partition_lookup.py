@@ -66,33 +66,33 @@ class PartitionLookup:
     def _first(self, name: str, number: int) -> First | None:
         """The first delivery of an incarnation in one of its intervals."""
         found = []
-        for piece, mine in self._stream(name, number, ["interval", "ord", "offset", "delivered_ns"]):
-            at = mine[np.argmin(piece["ord"][mine])]
+        for piece, own in self._stream(name, number, ["interval", "ord", "offset", "delivered_ns"]):
+            at = own[np.argmin(piece["ord"][own])]
             found.append((int(piece["ord"][at]), First(int(piece["offset"][at]), int(piece["delivered_ns"][at]))))
         return min(found, key=lambda one: one[0], default=(0, None))[1]
 
     def polls(self, name: str, number: int, after_ns: int = -1) -> tuple[int, int]:
         """The first and the last poll of a stream with deliveries after ``after_ns``; there must be one."""
         found = []
-        for piece, mine in self._stream(name, number, ["interval", "poll", "delivered_ns"]):
-            polls = piece["poll"][mine[piece["delivered_ns"][mine] > after_ns]]
+        for piece, own in self._stream(name, number, ["interval", "poll", "delivered_ns"]):
+            polls = piece["poll"][own[piece["delivered_ns"][own] > after_ns]]
             found += [int(polls.min()), int(polls.max())] if len(polls) else []
         return min(found), max(found)
 
     def reached(self, name: str, number: int, by_ns: int) -> int:
         """The highest offset that a stream had delivered by ``by_ns``; -1: none."""
         found = [-1]
-        for piece, mine in self._stream(name, number, ["interval", "offset", "delivered_ns"]):
-            found.append(int(piece["offset"][mine[piece["delivered_ns"][mine] <= by_ns]].max(initial=-1)))
+        for piece, own in self._stream(name, number, ["interval", "offset", "delivered_ns"]):
+            found.append(int(piece["offset"][own[piece["delivered_ns"][own] <= by_ns]].max(initial=-1)))
         return max(found)
 
     def _stream(self, name: str, number: int, names: list[str]) -> Iterator[tuple[Piece, Array]]:
         """The deliveries of an incarnation in one of its intervals: pieces, and which rows of each (at least one)."""
         near = Near("interval", "interval", [(number, number)])
         for piece in self._files.read(self._task.only(name), "delivered", names, near):
-            mine = np.flatnonzero(piece["interval"] == number)
-            if len(mine):
-                yield piece, mine
+            own = np.flatnonzero(piece["interval"] == number)
+            if len(own):
+                yield piece, own
 
     def between(self, after: Array, before: Array) -> Between:
         """The visible offsets above ``after`` and below ``before``, pair by pair."""
@@ -121,9 +121,9 @@ class PartitionLookup:
         asked = np.array(sorted(set(offsets)), np.int64)
         near, found = Near("offset", "offset", [(offset, offset) for offset in asked.tolist()]), dict[int, int]()
         for piece in self._files.read(self._task, "delivered", ["offset", "state", "done_ns"], near):
-            mine = among(piece["offset"], asked)
-            mine = mine[piece["state"][mine] == RecordState.DONE]
-            for offset, done_ns in zip(piece["offset"][mine].tolist(), piece["done_ns"][mine].tolist(), strict=True):
+            own = among(piece["offset"], asked)
+            own = own[piece["state"][own] == RecordState.DONE]
+            for offset, done_ns in zip(piece["offset"][own].tolist(), piece["done_ns"][own].tolist(), strict=True):
                 found[offset] = min(done_ns, found.get(offset, done_ns))
         return found
 

@@ -27,9 +27,9 @@ def _after(columns: Columns, rule: Inferred) -> Columns:
     begin_ns, done_ns, state = (np.array(columns[name], np.int64) for name in ("begin_ns", "done_ns", "state"))
     if isinstance(rule, FirstDeliveries):
         begin_ns[:], done_ns[:], state[:] = 0, 0, RecordState.DELIVERED
-    mine = _processed(columns, rule)
-    begin_ns[mine] = done_ns[mine] = columns["delivered_ns"][mine]
-    state[mine] = RecordState.DONE
+    processed = _processed(columns, rule)
+    begin_ns[processed] = done_ns[processed] = columns["delivered_ns"][processed]
+    state[processed] = RecordState.DONE
     return {**columns, "begin_ns": begin_ns, "done_ns": done_ns, "state": state}
 
 
