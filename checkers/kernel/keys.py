@@ -44,8 +44,7 @@ def _early(begun_ns: Array, finished_ns: Array) -> tuple[Array, int]:
 
 
 def _one_by_one(begun: Array, finished: Array, last_ns: int) -> bool:
-    """Whether each place was begun after all before it were finished, and all were finished: the usual case, which is
-    quick to check."""
+    """Whether each place was begun after all before it were finished, and all were finished: usual, and quick to check."""
     in_turn = begun[0] >= last_ns and (begun[1:] >= finished[:-1]).all() and (finished >= begun).all()
     return bool(in_turn and finished[-1] < NEVER)
 
@@ -91,7 +90,7 @@ def _exact(part: TaskData, early: Array) -> None:
     begun_ns = _times(begin_ns, begun)
     wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
     began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]
-    act, says = part.declared(rows.begin_ns[began])
+    act, excuse_of = part.declared(rows.begin_ns[began])
     earlier = places[blocker[wrong]]
     deleted = np.where(~part.visible[earlier], 2, 0) if part.tp in part.tables.compacted else np.zeros_like(earlier)
     deleted[part.places.offsets(earlier) < part.tables.log_start(part.tp)] = 1
@@ -102,7 +101,7 @@ def _exact(part: TaskData, early: Array) -> None:
         part.tp,
         [rows.who[began], rows.who[ended], act, deleted],
         lambda beginner, finisher, act, deleted: Label(
-            blamed(rows.names[beginner], rows.names[finisher]), of, says(act) or EXCUSES[deleted]
+            blamed(rows.names[beginner], rows.names[finisher]), of, excuse_of(act) or EXCUSES[deleted]
         ),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],

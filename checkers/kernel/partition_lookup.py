@@ -99,8 +99,7 @@ class PartitionLookup:
         return between(self._visible(int(after.min()), int(before.max())) if len(after) else (), after, before)
 
     def _visible(self, low: int, high: int) -> Iterator[Array]:
-        """The visible offsets from ``low`` to ``high``, in arrays that each ascend; their order is that of the
-        files."""
+        """The visible offsets from ``low`` to ``high`` in ascending arrays; the arrays are in the order of the files."""
         found = np.empty(0, np.int64)
         for piece in self._files.read(replace(self._task, low=low, high=high + 1), "log", ["offset"]):
             offsets = _ascending(piece["offset"])
@@ -116,8 +115,7 @@ class PartitionLookup:
         return self._files.read(self._task, folder, names)
 
     def done(self, offsets: Iterable[int]) -> dict[int, int]:
-        """When a member was first done with the record at each offset; offsets at which no member was done are left
-        out."""
+        """When a member was first done with the record at each offset; offsets with no such member are left out."""
         asked = np.array(sorted(set(offsets)), np.int64)
         near, found = Near("offset", "offset", [(offset, offset) for offset in asked.tolist()]), dict[int, int]()
         for piece in self._files.read(self._task, "delivered", ["offset", "state", "done_ns"], near):

@@ -203,8 +203,10 @@ def _stretches(groups: Sequence[RowGroup], width: int) -> Spans:
 
 
 def _ascending(groups: Sequence[RowGroup]) -> list[bool]:
-    """Before which row groups all counters are at most as high as from there on, and the first one, which is unique,
-    lower."""
+    """For each row group, whether it may begin a stretch: no counter is lower from there on than before.
+
+    The first counter, ``ord``, is unique: it must be higher.
+    """
     if any(len(group.counters) != len(COUNTERS) for group in groups):
         return [False] * len(groups)
     least, most = np.array([group.counters for group in groups], np.int64).transpose(2, 0, 1)
@@ -215,8 +217,7 @@ def _ascending(groups: Sequence[RowGroup]) -> list[bool]:
 def task(
     groups: Iterable[RowGroup], tp: int, low: int, high: int, rules: str, spans: Spans = (), file: str = ""
 ) -> Task:
-    """A task for a range of offsets of a partition, with its row groups among ``groups``; limited to one ``file`` if
-    given."""
+    """A task for a range of offsets of a partition, with its row groups among ``groups``; of one ``file``, if given."""
     groups = [group for group in groups if group.tp == tp]
     needed = [
         group

@@ -23,8 +23,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: TaskData) -> None:
-    """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: finished
-    again."""
+    """``redelivery``, ``avoidable-redelivery``, ``redelivery-below-commit``, ``stale-offset-answer``: finished again."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
@@ -36,7 +35,7 @@ def repeats(part: TaskData) -> None:
     former, later = rows.take(pairs), rows.take(pairs + 1)
     in_force, reported, stale, unseen = (least <= later.offset for least in _began(part, later))
     below = ~in_force & (stale | ~reported)
-    act, says = part.declared(later.delivered_ns)
+    act, excuse_of = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
     expired = _expired(part, former, later)
 
@@ -44,10 +43,10 @@ def repeats(part: TaskData) -> None:
     left = went | _before_move(part, former)
 
     def by_stale_answer(later_who: int, former_who: int, act: int) -> Label:
-        return Label(blamed(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", says(act))
+        return Label(blamed(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", excuse_of(act))
 
     def below_commit(later_who: int, former_who: int, act: int, went: int, unseen: int) -> Label:
-        cause, excuse = part.tables.by_seek(went > 0, says(act))
+        cause, excuse = part.tables.by_seek(went > 0, excuse_of(act))
         return Label(blamed(rows.names[later_who], rows.names[former_who]), cause or NOT_SEEN * unseen, excuse)
 
     _put(part, KIND, [later.who, former.who, act], by_stale_answer, later, below & stale)
@@ -61,7 +60,7 @@ def repeats(part: TaskData) -> None:
     def again(former_who: int, interval: int, later_who: int, act: int, expired: int, left: int) -> Label:
         members = blamed(rows.names[former_who], rows.names[later_who])
         reason = EXPIRED if expired else reasons[former_who, interval][1]
-        return Label(members, *part.tables.by_seek(left > 0, says(act) or reason))
+        return Label(members, *part.tables.by_seek(left > 0, excuse_of(act) or reason))
 
     kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
     avoidable = np.array([kind == "avoidable-redelivery" for kind in kinds], bool) & ~expired
@@ -151,15 +150,13 @@ def _began(part: TaskData, later: Rows) -> tuple[Array, Array, Array, Array]:
 
 
 def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
-    """The first delivered offset of an interval if the offset ``name`` of its ``Begun`` is not above it, else
-    FOREVER."""
+    """The first delivered offset of an interval if ``name`` of its ``Begun`` is not above that offset, else FOREVER."""
     began, first = streams[who, number]
     return first if getattr(began, name) <= first else FOREVER
 
 
 def _reason(part: TaskData, who: int, number: int) -> tuple[str, str]:
-    """The kind of a redelivery after this interval, and why its owner could not commit all that it had finished; empty:
-    it could."""
+    """The kind of a redelivery after this interval, and why its owner could not commit all it had finished, or empty."""
     interval = part.interval_of(who, number)
     excuse = _excuse(part, interval) if interval else ""
     return "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery", excuse
@@ -180,8 +177,7 @@ def _excuse(part: TaskData, interval: Interval) -> str:
 
 
 def stale_effect(part: TaskData) -> None:
-    """``stale-effect``: a row was done after one of an interval that was assigned later; these rows are checked one by
-    one."""
+    """``stale-effect``: of the rows done after one of a later assignment, each is compared with the rows before it."""
     rows = part.rows.take(part.refinished)
     if not len(rows):
         return

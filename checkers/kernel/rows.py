@@ -103,8 +103,7 @@ class Rows:
 
     @cached_property
     def _sorted(self) -> Rows | None:
-        """None if they are in order: rows that refer to themselves would keep their memory until garbage is
-        collected."""
+        """None if they are in order: a reference to themselves would delay the release of their memory."""
         falls = 1 + np.flatnonzero(self.interval[1:] < self.interval[:-1])
         in_order = not {*falls.tolist()} - {*self.bounds}
         return None if in_order else self.take(np.lexsort((self.ord, self.interval, self.who)))
@@ -126,9 +125,7 @@ def inside(begin_ns: Array, end_ns: Array, windows: Sequence[Window]) -> Array:
     if not windows:
         return np.zeros(len(begin_ns), bool)
     begins, ends = np.array(sorted(windows), np.int64).T
-    before = np.searchsorted(
-        begins, end_ns, side="right"
-    )  # how many windows begin by the end of each span; their last end counts
+    before = np.searchsorted(begins, end_ns, side="right")  # how many windows begin by the end of each span
     return np.asarray(np.append(-1, np.maximum.accumulate(ends))[before] >= begin_ns)
 
 

@@ -69,14 +69,14 @@ def _put(
     last: Array | None = None,
     count: Array | None = None,
 ) -> None:
-    act, says = part.declared(times[1])
+    act, excuse_of = part.declared(times[1])
     name = rows.names[stream.who]
     by_program = {"seek": part.tables.sought}
     part.tallies.put_many(
         kind,
         part.tp,
         [causes, act],
-        lambda cause, act: Label((name,), CAUSES[cause], says(act) or by_program.get(CAUSES[cause], "")),
+        lambda cause, act: Label((name,), CAUSES[cause], excuse_of(act) or by_program.get(CAUSES[cause], "")),
         first=first,
         last=last,
         from_ns=times[0],
@@ -86,8 +86,7 @@ def _put(
 
 
 def delivery_outside(part: TaskData) -> None:
-    """``delivery-outside-assignment``: delivered in no interval, at a time when the member cannot have owned the
-    partition."""
+    """``delivery-outside-assignment``: delivered in no interval, when the member cannot have owned the partition."""
     rows = part.rows.by_interval
     for stream in rows.streams:
         if part.interval_of(stream.who, stream.interval) is not None:

@@ -52,8 +52,7 @@ class TaskData:
 
     @property
     def fresh(self) -> int:
-        """The first new row of ``rows`` and ``rows.by_interval``: the rows before it were judged in earlier
-        stretches."""
+        """The first new row of ``rows`` and ``rows.by_interval``: earlier stretches judged the rows before it."""
         return len(self.before.rows) if self.before else 0
 
     @property
@@ -64,8 +63,7 @@ class TaskData:
         return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)
 
     def polls(self, stream: Stream) -> Array:
-        """The polls of a stream's rows. Few rules need this column: it is read only on demand, and only near these
-        rows."""
+        """The polls of a stream's rows. Few rules need them: the column is read only on demand, and only near these rows."""
         if self.task.rules == "streams":
             return self.rows.by_interval.poll[stream.begin : stream.end]
         near, names = Near("interval", "interval", [(stream.interval,) * 2]), ["interval", "poll", "ord"]
@@ -103,8 +101,7 @@ class TaskData:
 
     @cached_property
     def log(self) -> Columns:
-        """The visible records of the log by ascending offset. The files, and the rows of a file, may be in any
-        order."""
+        """The visible records of the log by ascending offset; in and among files they may be in any order."""
         names = LOG if self.task.rules != "stuck" else ["offset"]
         log = joined(list(self.files.read(self.task, "log", names)), names)
         if (log["offset"][1:] >= log["offset"][:-1]).all():
@@ -134,8 +131,7 @@ class TaskData:
 
     @cached_property
     def places(self) -> OffsetIndex:
-        """The places of all offsets that occur: in the log, in the rows, and in each piece of the acknowledged
-        sends."""
+        """The places of all offsets that occur: in the log, in the rows, and in each piece of acknowledged sends."""
         return OffsetIndex([self.log["offset"], self.rows.offset, *(sent["offset"] for sent in self.sent)])
 
     @cached_property
@@ -239,8 +235,7 @@ class TaskData:
         return found
 
     def logged(self, name: str) -> Array:
-        """A column of the log by place; a place without a record has the least number of the type, which no record
-        has."""
+        """A column of the log by place; a place without a record has the type's least number, which no record has."""
         column = self.log[name]
         if self._log_where.whole:
             return column
@@ -250,7 +245,7 @@ class TaskData:
 
     @property
     def commits(self) -> Sequence[Commit]:
-        """The commits of the partition, as members tell of them."""
+        """The commits of the partition, as members recorded them."""
         return self.tables.commits_by_tp.get(self.tp, ())
 
     @property
