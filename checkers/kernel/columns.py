@@ -104,7 +104,7 @@ class Files:
             file.parquet.close(force=True)
 
     def read(self, task: Task, folder: str, names: Sequence[str], near: Near | None = None) -> Iterator[Piece]:
-        """Each row group of ``folder`` that has rows of the task and is ``near``; ``names`` are the columns of its piece."""
+        """Each row group of ``folder`` with rows of the task that is ``near``, as a piece with columns ``names``."""
         for group in self._groups(task, folder, near):
             offsets = None if folder == "unacked" else group.statistics("offset")
             if offsets and not (offsets.min < task.high and task.low <= offsets.max):

@@ -97,7 +97,7 @@ def _lost_write(part: TaskData, lost: Sequence[Array]) -> None:
 
 
 def _vanished(part: TaskData, absent: Array) -> None:
-    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a delivery that the log lacks; the kind is by its sends."""
+    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a delivery that the log lacks; its sends say which."""
     rows = part.rows
     if not len(absent):
         return

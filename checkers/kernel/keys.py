@@ -44,7 +44,7 @@ def _early(begun_ns: Array, finished_ns: Array) -> tuple[Array, int]:
 
 
 def _one_by_one(begun: Array, finished: Array, last_ns: int) -> bool:
-    """Whether each place was begun after all before it were finished, and all were finished: usual, and quick to check."""
+    """Whether each place was begun after all before it were finished, and all were finished: usual, quickly checked."""
     in_turn = begun[0] >= last_ns and (begun[1:] >= finished[:-1]).all() and (finished >= begun).all()
     return bool(in_turn and finished[-1] < NEVER)
 

@@ -29,7 +29,7 @@ class Owners:
         self._in_order = bool((np.diff(self._earliest) >= 0).all())  # whether the order of the log is the order of time
 
     def at(self, times: Array, which: Array) -> Array:
-        """The certain owner at each time that ``which`` selects (``NOBODY``: no certain one); any value at other times."""
+        """The certain owner at each time that ``which`` selects (``NOBODY``: none is certain); else any value."""
         if not len(self._owner) or not which.any():
             return np.broadcast_to(NOBODY, len(times))
         if not self._in_order:

@@ -99,7 +99,7 @@ class PartitionLookup:
         return between(self._visible(int(after.min()), int(before.max())) if len(after) else (), after, before)
 
     def _visible(self, low: int, high: int) -> Iterator[Array]:
-        """The visible offsets from ``low`` to ``high`` in ascending arrays; the arrays are in the order of the files."""
+        """The visible offsets from ``low`` to ``high`` in ascending arrays, which are in the order of the files."""
         found = np.empty(0, np.int64)
         for piece in self._files.read(replace(self._task, low=low, high=high + 1), "log", ["offset"]):
             offsets = _ascending(piece["offset"])

@@ -23,7 +23,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: TaskData) -> None:
-    """``redelivery``, ``avoidable-redelivery``, ``redelivery-below-commit``, ``stale-offset-answer``: finished again."""
+    """``redelivery``, ``avoidable-redelivery``, ``redelivery-below-commit``, ``stale-offset-answer``: done again."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
@@ -156,7 +156,7 @@ def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, w
 
 
 def _reason(part: TaskData, who: int, number: int) -> tuple[str, str]:
-    """The kind of a redelivery after this interval, and why its owner could not commit all it had finished, or empty."""
+    """The kind of a redelivery after this interval, and why its owner could not commit all it had finished."""
     interval = part.interval_of(who, number)
     excuse = _excuse(part, interval) if interval else ""
     return "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery", excuse

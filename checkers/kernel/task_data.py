@@ -63,7 +63,7 @@ class TaskData:
         return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)
 
     def polls(self, stream: Stream) -> Array:
-        """The polls of a stream's rows. Few rules need them: the column is read only on demand, and only near these rows."""
+        """The polls of a stream's rows. Few rules need them: the column is read on demand, and only near these rows."""
         if self.task.rules == "streams":
             return self.rows.by_interval.poll[stream.begin : stream.end]
         near, names = Near("interval", "interval", [(stream.interval,) * 2]), ["interval", "poll", "ord"]

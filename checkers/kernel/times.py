@@ -115,8 +115,8 @@ def _minus(window: Window, pauses: Iterable[Window]) -> Iterator[Window]:
 
 
 def _compare(part: TaskData, pieces: _Pieces) -> None:
-    """Report pieces of two incarnations that overlap. The row of the earlier assignment is stale; of equal ones, the row
-    of the lesser name."""
+    """Report pieces of two incarnations that overlap. The row of the earlier assignment is stale; if both are equally
+    old, the row of the lesser name."""
     rows, frozen, names = pieces.rows, pieces.frozen, pieces.rows.names
     one, two = _meet(rows.who[pieces.row], pieces.begin_ns, pieces.end_ns)
     if not len(one):
