@@ -23,7 +23,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: TaskData) -> None:
-    """``redelivery``, ``avoidable-redelivery``, ``redelivery-below-commit``, ``stale-offset-answer``: done again."""
+    """The kinds of redelivery, and ``stale-offset-answer``: a record was finished again in another interval."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
