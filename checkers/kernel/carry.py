@@ -96,7 +96,7 @@ class Carry(NamedTuple):
 
 
 def heights(ordered: Rows, stream: Stream, returns: Sequence[Seek], before: Carry | None) -> Array:
-    """For each row of a stream, the highest offset before it (-1: none); a last element has the highest of all.
+    """For each row of a stream, the highest offset before it (-1: none); a last element has the one after all rows.
 
     A seek back after an aborted transaction lowers it to just below its target, from the first row delivered since.
     For carried rows the elements mean nothing.

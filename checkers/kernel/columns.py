@@ -167,7 +167,9 @@ class _Group:
         first, last = self.statistics(near.first), self.statistics(near.last)
         if not (first and last):
             return False
-        later = bisect_left(near.spans, first.min, key=itemgetter(1))  # the first span that does not end too early
+        later = bisect_left(
+            near.spans, first.min, key=itemgetter(1)
+        )  # the first span that does not end before the rows
         return later == len(near.spans) or near.spans[later][0] > last.max
 
     def read(self, names: Sequence[str]) -> Columns:

@@ -68,7 +68,7 @@ def commit_before_send(part: TaskData) -> None:
         return
     edges = np.array([commit.offset for commit in commits], np.int64)
     written = [(commit.at_ns + commit.uncertainty_ns, commit.order, n) for n, commit in enumerate(commits)]
-    first = [*reversed([*accumulate(reversed(written), min)])]  # for each edge, of the commits at or above it
+    first = [*reversed([*accumulate(reversed(written), min)])]  # the earliest of the commits at or above each edge
     at_ns = np.array([*(at_ns for at_ns, _, _ in first), NEVER], np.int64)
     number = np.array([*(n for _, _, n in first), -1], np.int64)
 

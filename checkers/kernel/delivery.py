@@ -1,4 +1,8 @@
-"""Kernel rules that compare records with the log: lost, phantom, aborted and unseen records; and counts of records."""
+"""Kernel rules that compare records with the log: lost, phantom, aborted and unseen records; and counts of records.
+
+The *domain* of a partition goes from the group's start to before its final committed offset. A row is *finished* if it
+is done or parked.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +101,7 @@ def _lost_write(part: TaskData, lost: Sequence[Array]) -> None:
 
 
 def _vanished(part: TaskData, absent: Array) -> None:
-    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a delivery that the log lacks; its sends say which."""
+    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a delivery that the log lacks; its sends decide which."""
     rows = part.rows
     if not len(absent):
         return
@@ -219,8 +223,8 @@ def unrecorded_delivery(part: TaskData) -> None:
 
 
 def _skipped_by_seek(part: TaskData, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
-    """Which of these offsets a seek skipped: of the first incarnation that committed past them, before that commit; of
-    any incarnation if none did."""
+    """Which of these offsets a seek skipped: one by the first incarnation that committed past them, before that commit;
+    or one by any incarnation, if none committed past them."""
     found, not_passed = np.zeros(len(offsets), bool), passer == names.index("")
     for seek, interval in part.tables.passing(part.tp):
         own = passer == (names.index(seek.incarnation) if seek.incarnation in names else -1)

@@ -177,7 +177,10 @@ def _excuse(part: TaskData, interval: Interval) -> str:
 
 
 def stale_effect(part: TaskData) -> None:
-    """``stale-effect``: of the rows done after one of a later assignment, each is compared with the rows before it."""
+    """``stale-effect``: a row was done after a row of a later assignment.
+
+    Each such row is compared with the rows of its record that were done before it.
+    """
     rows = part.rows.take(part.refinished)
     if not len(rows):
         return
