@@ -167,9 +167,7 @@ class _Group:
         first, last = self.statistics(near.first), self.statistics(near.last)
         if not (first and last):
             return False
-        later = bisect_left(
-            near.spans, first.min, key=itemgetter(1)
-        )  # the first span that does not end before the rows
+        later = bisect_left(near.spans, first.min, key=itemgetter(1))  # the first span that ends late enough
         return later == len(near.spans) or near.spans[later][0] > last.max
 
     def read(self, names: Sequence[str]) -> Columns:
