@@ -1,11 +1,12 @@
-"""The kernel: judges one task, which is a partition or a part of one, and returns tallies. Pure but for reading files.
+"""The kernel: judges one task (a partition, or a range of one) and returns tallies. Pure, except that it reads files.
 
 A record is read once, where the task runs (in a Python worker of Spark, or in this process), into numpy arrays. Most
-rules begin with a screen that costs a few operations per record and is silent for a group that works well; what it lets
-through is looked at exactly. Every rule does for one task what the rule of its name in the oracle does for a run.
+rules begin with a screen: a few operations per record, which select nothing if the group is correct. Only the selected
+records are judged exactly. A rule finds in one task what the oracle's rule for the same kinds finds in a run.
 
-A partition of many million records is several tasks. What they cannot see alone (work that overlaps in time, keys
-and sends over the edge of a range) they tell of in tallies, from which ``seams`` makes further tasks, as a rule none.
+A partition of many million records is cut into several tasks. A single task cannot judge processing that overlaps in
+time, or keys and sends across the edge of its range. It returns tallies about these, from which ``boundaries`` makes
+further tasks; usually there are none.
 """
 
 from __future__ import annotations
@@ -75,18 +76,18 @@ RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
 
 
 def perform(history: Path, judged: KernelContext, tasks: Iterable[Task]) -> Aggregates:
-    """Judge some tasks. A rule that crashes fails its kinds (``#failed``) and no others."""
+    """Judge some tasks. A rule that crashes fails only its own kinds (``#failed``)."""
     tallies = Aggregates()
     with Files(history, judged.tables.inferred_of) as files:
         for task in tasks:
             for part in _parts(TaskData(judged, files, task, tallies)):
                 for rule, kinds in RULES[task.rules].items():
-                    _look(part, rule, kinds)
+                    _run_rule(part, rule, kinds)
     return tallies
 
 
 def _parts(part: TaskData) -> Iterator[TaskData]:
-    """The part itself; of a member's deliveries the stretches, of which each knows what to remember of those before."""
+    """The task itself; for the rules ``streams``, each stretch of it, with the ``Carry`` of the stretches before."""
     if part.task.rules != "streams":
         yield part
         return
@@ -98,11 +99,11 @@ def _parts(part: TaskData) -> Iterator[TaskData]:
             moves = partial(part.moves, stretch.rows.names[0])
             before = Carry.of(stretch.rows, stretch.before, returns, moves)
         except DamagedFile:
-            return  # as the rules have told
+            return  # the rules have already reported the damaged file
         yield (stretch := replace(part, task=part.task.stretch(*span), before=before))
 
 
-def _look(part: TaskData, rule: Rule, kinds: tuple[str, ...]) -> None:
+def _run_rule(part: TaskData, rule: Rule, kinds: tuple[str, ...]) -> None:
     try:
         rule(part)
     except DamagedFile as error:

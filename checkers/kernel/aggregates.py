@@ -1,8 +1,8 @@
-"""Sightings added up where they are found: what a task sends back instead of records.
+"""Tallies: a task adds up its sightings and returns the sums instead of records.
 
-A tally has the key of an anomaly (kind, partition, members, cause, excuse) and its numbers. Tallies of several tasks
-add up to the anomaly that ``detections.aggregate`` makes of the single sightings. Kinds that begin with ``#`` are no
-anomalies but what the judge wants to know besides: counts of facts, spans, rules that failed.
+A tally has the key of an anomaly (kind, partition, members, cause, excuse) and its numbers. The tallies of several
+tasks add up to the anomaly that ``detections.aggregate`` makes of the single sightings. A kind that begins with ``#``
+is no anomaly, but other output of a task: counts of records, time spans, rules that failed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class Label(NamedTuple):
-    """What a group of sightings has in common, besides kind and partition."""
+    """What a group of sightings has in common, in addition to kind and partition."""
 
     members: tuple[str, ...] = ()
     cause: str = ""
@@ -29,16 +29,16 @@ class Label(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What adds up: the sum of counts, the extremes of offsets (-1: none) and times (0: none)."""
+    """The numbers that add up: the sum of counts, the extremes of offsets (-1: none) and of times (0: none)."""
 
-    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nobody wants of numbers
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which has no use here
     first: int = -1
     last: int = -1
     from_ns: int = 0
     to_ns: int = 0
 
     def __add__(self, other: Totals) -> Totals:  # type: ignore[override]
-        """Both together."""
+        """The sum of both."""
         return Totals(
             self.count + other.count,
             min((n for n in (self.first, other.first) if n >= 0), default=-1),
@@ -53,11 +53,11 @@ Key = tuple[str, int, tuple[str, ...], str, str]
 
 
 class Aggregates(dict[Key, Totals]):
-    """The tallies of one task, or of all."""
+    """The tallies of one task, or of all tasks."""
 
     @classmethod
     def sum(cls, parts: Iterable[Aggregates]) -> Aggregates:
-        """What several tasks found, added up."""
+        """The tallies of several tasks, added up."""
         found = cls()
         for part in parts:
             for key, numbers in part.items():
@@ -72,7 +72,7 @@ class Aggregates(dict[Key, Totals]):
         self[key] = self[key] + numbers if key in self else numbers
 
     def put_sightings(self, sightings: Iterable[Detection]) -> None:
-        """Add sightings one by one, for rules with few of them."""
+        """Add sightings one by one, for rules that find only a few."""
         for s in sightings:
             at = max(s.offset, -1)
             self.put(s.kind, s.tp, Label(s.members, s.cause, s.excuse), Totals(s.count, at, at, s.from_ns, s.to_ns))
@@ -93,9 +93,9 @@ class Aggregates(dict[Key, Totals]):
         """Add many sightings at once, one per element of the arrays.
 
         Args:
-            codes: integers that tell the groups; ``label`` is called with those of each different group.
-            first, last: offsets, not negative (``last`` is ``first`` when it is not given).
-            count: how many each stands for, 1 when it is not given.
+            codes: integers that identify the groups; ``label`` is called once per group, with the codes of that group.
+            first, last: offsets, not negative; ``last`` defaults to ``first``.
+            count: how many sightings each element stands for; defaults to 1.
         """
         if not len(first):
             return
@@ -109,11 +109,11 @@ class Aggregates(dict[Key, Totals]):
             np.maximum.reduceat(to_ns[order], starts),
             strict=True,
         )
-        for place, those in zip(order[starts], numbers, strict=True):
-            self.put(kind, tp, label(*(int(code[place]) for code in codes)), Totals(*(int(n) for n in those)))
+        for place, totals in zip(order[starts], numbers, strict=True):
+            self.put(kind, tp, label(*(int(code[place]) for code in codes)), Totals(*(int(n) for n in totals)))
 
     def anomalies(self, partitions: Mapping[int, Partition]) -> list[Anomaly]:
-        """The anomalies that the tallies add up to, sorted."""
+        """The anomalies that the tallies stand for, sorted."""
         found = []
         for (kind, tp, members, cause, excuse), n in self.items():
             if not kind.startswith("#"):
@@ -123,7 +123,7 @@ class Aggregates(dict[Key, Totals]):
 
 
 def _grouped(codes: Sequence[Array]) -> tuple[Array, Array]:
-    """The elements in the order of their groups, and where in that order each group begins."""
+    """The indices of the elements, ordered by group, and where in that order each group begins."""
     combined = np.zeros(len(codes[0]), np.int64)
     for code in codes:
         different, of = np.unique(code, return_inverse=True)
@@ -133,7 +133,7 @@ def _grouped(codes: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _earliest(times: Array, starts: Array) -> Array:
-    """The smallest time of each group that is not 0; 0 when there is none."""
+    """The smallest time of each group that is not 0; 0 if all are 0."""
     never = np.iinfo(np.int64).max
     earliest = np.minimum.reduceat(np.where(times == 0, never, times), starts)
     return np.where(earliest == never, 0, earliest)

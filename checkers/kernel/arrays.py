@@ -1,4 +1,4 @@
-"""How large columns are looked at without much memory on the way. Pure."""
+"""Operations on large columns that need little additional memory. Pure."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Columns = dict[str, Array]
 
-STEP = 1 << 15  # rows of which a few columns stay in the nearer caches
+STEP = 1 << 15  # rows: a few columns of this length fit into the processor's faster caches
 
 
 def constant(column: Array) -> bool:
-    """Whether a column is kept as one value for all of its rows, and takes no room."""
+    """Whether a column stores one value for all of its rows, and so needs no memory."""
     return not any(column.strides)
 
 
-def each(column: Array, says: Callable[[Array], Array]) -> Array:
-    """What ``says`` tells of each value of a column, on its own; of one that is constant it is asked once."""
+def each(column: Array, function: Callable[[Array], Array]) -> Array:
+    """``function`` of each value of a column; computed only once if the column is constant."""
     if not len(column) or not constant(column):
-        return says(column)
-    return np.full(len(column), says(column[:1])[0])
+        return function(column)
+    return np.full(len(column), function(column[:1])[0])
 
 
 def stepwise(rows: int) -> Iterator[slice]:
-    """So many rows, a few at a time: what is made of these on the way stays in the processor's cache."""
+    """Slices that cover ``rows`` rows, ``STEP`` at a time: intermediate results stay in the processor's cache."""
     return (slice(begin, begin + STEP) for begin in range(0, rows, STEP))
 
 
 def breaks(column: Array) -> Array:
-    """The rows but the first whose value is not one above that of the row before."""
+    """The rows, except the first, whose value is not the value of the row before plus 1."""
     before, after, found = column[:-1], column[1:], [np.empty(0, np.int64)]
     for some in stepwise(len(after)):
         found.append(some.start + 1 + np.flatnonzero(after[some] - before[some] != 1))
@@ -40,7 +40,7 @@ def breaks(column: Array) -> Array:
 
 
 def among(column: Array, values: Array) -> Array:
-    """Which rows of a column have one of some values. Where it ascends, as most do, few rows are looked at."""
+    """The rows of a column whose value is one of ``values``. An ascending column, the usual case, is bisected."""
     values = np.unique(values)
     if len(values) * 64 > len(column) or (column[1:] < column[:-1]).any():
         return np.flatnonzero(np.isin(column, values))

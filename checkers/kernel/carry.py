@@ -1,4 +1,4 @@
-"""A member's deliveries of a partition, stretch by stretch: what is to be remembered from one to the next. Pure."""
+"""What one stretch of a member's deliveries of a partition passes on to the next stretch. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Track:
-    """Where a stream was after its last row, and of its program's moves, by their numbers: those that are over; those
-    whose goal the rows have got to; and the first poll that brought rows after each began."""
+    """The state of a stream after its last row, where the program moved its position.
+
+    Attributes:
+        at: the position of the stream; -1: before all offsets.
+        over: the numbers of the moves that no longer explain anything.
+        reached: the numbers of the moves whose target the rows have reached.
+        first_poll: by number of a move, the first poll that returned records after the move began.
+    """
 
     at: int = -1
     over: frozenset[int] = frozenset()
@@ -34,15 +40,15 @@ def _none(_: int) -> Sequence[Seek]:
 
 
 class Carry(NamedTuple):
-    """What to remember of deliveries when those after them are judged.
+    """What the rules need to know of earlier deliveries to judge the next ones.
 
     Attributes:
-        rows: of the last interval, the one with the highest offset and those of the last poll.
-        reached: above all offsets.
-        ord, delivered_ns: of the last one.
-        height, heard_ns: of the last interval, the highest offset, which an aborted transaction takes back; the latest
-            delivery.
-        track: where the last interval got to, if the program moved its position in it.
+        rows: of the last interval, the row with the highest offset and the rows of the last poll.
+        reached: one above the highest offset of all.
+        ord, delivered_ns: of the last row.
+        height: the highest offset of the last interval; lowered by a seek back after an aborted transaction.
+        heard_ns: the latest delivery of the last interval.
+        track: the position in the last interval, if the program moved it there.
     """
 
     rows: Rows
@@ -61,11 +67,11 @@ class Carry(NamedTuple):
         returns: Sequence[Seek] = (),
         moves: Callable[[int], Sequence[Seek]] = _none,
     ) -> Carry:
-        """Of the deliveries of one incarnation, and what was to be remembered of those before.
+        """The carry after the deliveries ``rows`` of one incarnation; ``before``: the carry before them.
 
         Args:
-            returns: when it went back because a transaction was aborted, in the order of time.
-            moves: when the program moved its position otherwise in an interval, likewise.
+            returns: the seeks back after aborted transactions, in the order of time.
+            moves: the other moves of the program's position, in the order of time, by interval number.
         """
         ordered, stream = rows.by_interval, rows.streams[-1]
         offset, poll = (column[stream.begin : stream.end] for column in (ordered.offset, ordered.poll))
@@ -75,25 +81,25 @@ class Carry(NamedTuple):
         heard_ns = int(ordered.delivered_ns[stream.begin : stream.end].max())
         if before and stream.begin < len(before.rows):
             heard_ns = max(heard_ns, before.heard_ns)
-        height, track, those = int(offset.max()), None, moves(stream.interval)
-        if returns or those:
+        height, track, moved = int(offset.max()), None, moves(stream.interval)
+        if returns or moved:
             tops = heights(ordered, stream, returns, before)
             height = int(tops[-1])
-            track = places(ordered, stream, tops, poll, those, before).track if those else None
+            track = places(ordered, stream, tops, poll, moved, before).track if moved else None
         return cls(ordered.take(stream.begin + kept), reached, *last, height, heard_ns, track)
 
     def piece(self) -> Piece:
-        """The rows, to be put before others."""
+        """The rows as a piece, to be placed before the next ones."""
         (name,) = self.rows.names
         columns = NEEDED["streams"]
         return Piece(name, lambda names: {name: getattr(self.rows, name) for name in names}, columns, len(self.rows))
 
 
 def heights(ordered: Rows, stream: Stream, returns: Sequence[Seek], before: Carry | None) -> Array:
-    """Before each row of a stream the highest offset until then (-1: none), and after the last one.
+    """For each row of a stream, the highest offset before it (-1: none); a last element has the one after all rows.
 
-    An aborted transaction takes it back to before where the program went, at the first row delivered since. Of rows
-    that are remembered it tells nothing.
+    A seek back after an aborted transaction lowers it to just below its target, from the first row delivered since.
+    For carried rows the elements mean nothing.
     """
     known = max(0, len(before.rows) - stream.begin) if before else 0
     top, heard_ns = (before.height, before.heard_ns) if before and known else (-1, -1)
@@ -112,8 +118,14 @@ def heights(ordered: Rows, stream: Stream, returns: Sequence[Seek], before: Carr
 
 
 class StreamPositions(NamedTuple):
-    """Where a stream was before each of its rows: all in between is skipped, up to ``gone_to`` by the program. Whether
-    the row follows a move back. And where the stream is after the last one."""
+    """The position of a stream before each of its rows.
+
+    Attributes:
+        at: the position; the offsets between it and the row are skipped.
+        gone_to: up to here the program skipped them.
+        sought: whether the row follows a move back.
+        track: the state after the last row.
+    """
 
     at: Array
     gone_to: Array
@@ -124,22 +136,23 @@ class StreamPositions(NamedTuple):
 def places(
     ordered: Rows, stream: Stream, tops: Array, poll: Array, moves: Sequence[Seek], before: Carry | None
 ) -> StreamPositions:
-    """The places of a stream whose program moved its position, row by row: such streams are few.
+    """The positions of a stream whose program moved its position, row by row: such streams are rare.
 
     Args:
-        tops: the highest offset before each row, see ``heights``. poll: the polls of the rows.
-        moves: those of the interval, in the order of their begins.
+        tops: the highest offset before each row, see ``heights``.
+        poll: the polls of the rows.
+        moves: the moves in the interval, in the order of their begins.
     """
     known = max(0, len(before.rows) - stream.begin) if before else 0
     track = (before.track if before and known else None) or Track()
-    mine = slice(stream.begin, stream.end)
-    lower = within_polls(poll, ordered.offset[mine], np.flatnonzero(ordered.offset[mine] <= tops[:-1]))[1]
+    span = slice(stream.begin, stream.end)
+    lower = within_polls(poll, ordered.offset[span], np.flatnonzero(ordered.offset[span] <= tops[:-1]))[1]
     at, over, reached, first_poll = track.at, set(track.over), set(track.reached), dict(track.first_poll)
     waiting = [n for n in range(len(moves)) if n not in over]
-    columns = (ordered.offset[mine], ordered.delivered_ns[mine], poll, tops[:-1], lower)
+    columns = (ordered.offset[span], ordered.delivered_ns[span], poll, tops[:-1], lower)
     found = np.zeros((3, stream.end - stream.begin), np.int64)
-    each = zip(*(column[known:].tolist() for column in columns), strict=True)
-    for row, (offset, delivered_ns, number, top, is_lower) in enumerate(each, known):
+    rows = zip(*(column[known:].tolist() for column in columns), strict=True)
+    for row, (offset, delivered_ns, number, top, is_lower) in enumerate(rows, known):
         at = min(at, top)
         was, gone_to, sought = at, at, offset <= top
         begun = [n for n in waiting if moves[n].begin_ns <= delivered_ns]
@@ -168,7 +181,8 @@ def places(
 
 
 def within_polls(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
-    """Which of the odd records come after another of their poll, and which are not above one of these."""
+    """Two arrays, valid for the rows ``odd``: whether earlier rows are of the same poll, and whether the offset is not
+    above all of these."""
     later, lower = np.zeros(len(poll), bool), np.zeros(len(poll), bool)
     if not len(odd):
         return later, lower

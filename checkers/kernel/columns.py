@@ -1,7 +1,7 @@
 """Reads the columns of one task from Parquet into numpy arrays, where the task runs: in a Python worker of Spark.
 
-A column of which a row group's statistics say that it has one value only (how far each record got, who wrote it) is not
-read at all; its array takes no room.
+If the statistics of a row group show that a column has only one value (often the state, or the writer), the column is
+not read, and its array needs no memory.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import first_line
 from fencepost.history.run_folder import opened
 
-# What the rules need of each folder's records; the rest is read where it is asked for.
+# The columns that the rules need of each folder; any other column is read on first use.
 LOG = ["offset", "key", "writer", "seq"]
 SENT = ["offset", "writer", "seq", "sent_ns", "outcome"]
 DELIVERED = [*LOG, "interval", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
-NEEDED = {  # columns of delivered records by what a task's rules look at; all by default
+NEEDED = {  # columns of delivered records, by the rules of the task; all by default
     "streams": ["offset", "interval", "poll", "ord", "delivered_ns"],
     "stuck": ["offset", "ord", "delivered_ns"],
     "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
@@ -36,9 +36,9 @@ NEEDED = {  # columns of delivered records by what a task's rules look at; all b
 
 
 class Near(NamedTuple):
-    """Row groups are left out of which no row can be between a least and a greatest value of one of some ``spans``.
+    """Selects the row groups in which some row may lie in one of ``spans``, each from a least to a greatest value.
 
-    ``first`` and ``last`` name the columns in which a row begins and ends; mostly they are the same. Spans ascend, and
+    ``first`` and ``last`` name the columns in which a row begins and ends; usually they are the same. Spans ascend and
     do not overlap.
     """
 
@@ -48,16 +48,16 @@ class Near(NamedTuple):
 
 
 class Piece(dict[str, Array]):
-    """Columns of those rows of one row group that a task wants; they are read when the first of them is asked for.
+    """Columns of the rows of one row group that belong to a task, read on first use.
 
     Attributes:
         file: the name of its file, without the suffix.
-        names: the columns that are wanted. Others are read when they are asked for.
-        rows: how many there are.
+        names: the columns that are read together. Any other column is read when it is first used.
+        rows: the number of rows.
     """
 
     def __init__(self, file: str, read: Callable[[Sequence[str]], Columns], names: Sequence[str], rows: int) -> None:
-        """``read`` gives columns."""
+        """``read`` returns the named columns."""
         super().__init__()
         self.file, self.names, self.rows, self._read = file, names, rows, read
 
@@ -66,33 +66,33 @@ class Piece(dict[str, Array]):
         return self[name]
 
     def take(self, name: str) -> Array:
-        """A column, which is no longer kept."""
+        """Remove a column from the piece and return it."""
         column = self[name]
         del self[name]
         return column
 
-    def where(self, wanted: Array) -> Piece:
-        """Some of the rows."""
-        rows = int(np.count_nonzero(wanted))
+    def where(self, mask: Array) -> Piece:
+        """The rows that a mask selects; their columns are removed from this piece when they are read."""
+        rows = int(np.count_nonzero(mask))
         if rows == self.rows:
             return self
-        return Piece(self.file, lambda names: {name: self.take(name)[wanted] for name in names}, self.names, rows)
+        return Piece(self.file, lambda names: {name: self.take(name)[mask] for name in names}, self.names, rows)
 
 
 class DamagedFile(Exception):  # noqa: N818
-    """A record file of which the footer is whole and something else is not."""
+    """A record file that is damaged, although its footer could be read when the tasks were cut."""
 
     def __init__(self, path: Path, what: str) -> None:
-        """``what``: what is wrong with it."""
+        """``what``: the damage, as a sentence about the file."""
         self.name, self.what = f"history/{path.parent.name}/{path.name}", what
         super().__init__(f"{self.name}: {what}")
 
 
 class Files:
-    """The open Parquet files of one history; a footer is parsed once for all tasks of a worker's turn."""
+    """The open Parquet files of one history; a footer is parsed once per call of ``perform``, for all tasks."""
 
     def __init__(self, history: Path, rules: Rules = MappingProxyType({})) -> None:
-        """Nothing is opened yet. ``rules``: what the rule of processing makes of deliveries."""
+        """Opens nothing yet. ``rules``: the rules of processing, which are applied to deliveries."""
         self._history, self._rules = history, rules
         self._open: dict[tuple[str, str], _File] = {}
 
@@ -104,7 +104,7 @@ class Files:
             file.parquet.close(force=True)
 
     def read(self, task: Task, folder: str, names: Sequence[str], near: Near | None = None) -> Iterator[Piece]:
-        """Each row group of ``folder`` that has rows of the task (and is ``near``), with some columns of these rows."""
+        """Each row group of ``folder`` with rows of the task that is ``near``, as a piece with columns ``names``."""
         for group in self._groups(task, folder, near):
             offsets = None if folder == "unacked" else group.statistics("offset")
             if offsets and not (offsets.min < task.high and task.low <= offsets.max):
@@ -117,8 +117,8 @@ class Files:
 
     def within(self, task: Task, name: str, interval: int) -> bool:
         """Whether a task has all deliveries of an incarnation in one of its intervals."""
-        near, mine = Near("interval", "interval", [(interval, interval)]), task.whole().only(name)
-        return all(_within(group.statistics("offset"), task) for group in self._groups(mine, "delivered", near))
+        near, own = Near("interval", "interval", [(interval, interval)]), task.whole().only(name)
+        return all(_within(group.statistics("offset"), task) for group in self._groups(own, "delivered", near))
 
     def _groups(self, task: Task, folder: str, near: Near | None) -> Iterator[_Group]:
         for name, numbers in task.of(folder):
@@ -141,7 +141,7 @@ class Files:
 
 
 class _File(NamedTuple):
-    """An open file; of each column the number and the type."""
+    """An open file; ``fields``: the number and the type of each column."""
 
     path: Path
     parquet: pq.ParquetFile
@@ -149,7 +149,7 @@ class _File(NamedTuple):
 
 
 class _Group:
-    """A row group of an open file, of deliveries with what ``rules`` make of them."""
+    """A row group of an open file; ``rules`` of processing are applied to its deliveries."""
 
     def __init__(self, file: _File, number: int, rules: Sequence[Inferred]) -> None:
         self.file, self._number, self._rules = file, number, rules
@@ -157,21 +157,21 @@ class _Group:
         self.rows = self._metadata.num_rows
 
     def statistics(self, name: str) -> Any:
-        """The statistics of a column; None where they do not tell all of its values."""
+        """The statistics of a column; None if they do not cover all of its values."""
         if self._rules and name in PROCESSED:
-            return None  # the file has those of what was recorded
+            return None  # the file has statistics of the recorded values only, not of the inferred ones
         return statistics_of(self._metadata.column(self.file.fields[name][0]))
 
     def disjoint(self, near: Near) -> bool:
-        """Whether no row can be near."""
+        """Whether no row can lie in one of the spans."""
         first, last = self.statistics(near.first), self.statistics(near.last)
         if not (first and last):
             return False
-        later = bisect_left(near.spans, first.min, key=itemgetter(1))  # the first one that does not end before
+        later = bisect_left(near.spans, first.min, key=itemgetter(1))  # the first span that ends late enough
         return later == len(near.spans) or near.spans[later][0] > last.max
 
     def read(self, names: Sequence[str]) -> Columns:
-        """Some columns.
+        """The named columns.
 
         Raises:
             DamagedFile: they cannot be read.
@@ -187,7 +187,7 @@ class _Group:
         return {**found, **self._decoded(rest)} if rest else found
 
     def _constants(self, names: Iterable[str]) -> Columns:
-        """The columns of small integers that have only one value."""
+        """The columns of small integers that have only one value, by their statistics."""
         found = {}
         for name in names:
             kind = self.file.fields[name][1]
@@ -208,15 +208,15 @@ class _Group:
 
 
 def _within(offsets: Any, task: Task) -> bool:
-    """Whether a task has all rows of a row group, as its statistics tell."""
+    """Whether a task has all rows of a row group, by the statistics of their offsets."""
     return bool(offsets and task.low <= offsets.min and offsets.max < task.high)
 
 
 def joined(pieces: Sequence[Piece], names: Iterable[str]) -> Columns:
-    """Some columns of several pieces, one after the other; they are taken away from these.
+    """The columns ``names`` of several pieces, one piece after the other; they are removed from the pieces.
 
-    What is the same value everywhere still takes no room; what a piece does not want is zero. Each piece is copied
-    while it is in the processor's cache, and forgotten before the next one is read.
+    A column with one value in all pieces still needs no memory; a column that a piece does not have is zero there. Each
+    piece is copied while it is in the processor's cache, and is released before the next one is read.
     """
     rows, at = sum(piece.rows for piece in pieces), 0
     whole: Columns = dict.fromkeys(names, np.empty(0, np.int64))
@@ -229,7 +229,7 @@ def joined(pieces: Sequence[Piece], names: Iterable[str]) -> Columns:
 
 
 def _put(whole: Array, at: int, column: Array, rows: int) -> Array:
-    """A column of so many rows, of which those before ``at`` are there, with some more."""
+    """A column of ``rows`` rows, of which those before ``at`` are filled, after ``column`` is added at ``at``."""
     if not at:
         whole = np.broadcast_to(column[0], rows)
     if not (constant(whole) and constant(column) and column[0] == whole[0]):
@@ -241,5 +241,5 @@ def _put(whole: Array, at: int, column: Array, rows: int) -> Array:
 
 
 def _numpy(column: pa.ChunkedArray) -> Array:
-    """Null is -1, as everywhere in a history."""
+    """The column as an array; null becomes -1, as everywhere in a history."""
     return np.asarray((column.fill_null(-1) if column.null_count else column).to_numpy())

@@ -1,4 +1,4 @@
-"""Kernel rules about commits against records: commit-ahead, commit-beyond-end, off-by-one, carried on, wrong-start."""
+"""Kernel rules about commits: commit-ahead, commit-beyond-end, off-by-one, work-after-fencing, wrong-start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 
 def commit_ahead(part: TaskData) -> None:
-    """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
+    """``commit-ahead``: an interval committed past a visible record that no member had finished by then."""
     done_ns = part.finished_ns
     if part.tables.by_effect:
         done_ns = np.where(part.affected & (part.finishes == 0), 0, done_ns)
@@ -42,7 +42,7 @@ def commit_ahead(part: TaskData) -> None:
             if low < high and done_ns[low:high].max() > sent_ns:
                 late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > sent_ns))
                 late = late[part.places.offsets(late) >= _start(part, interval)]
-            else:  # the rule
+            else:  # the usual case
                 late = np.empty(0, np.int64)
             if len(late):
                 offsets = part.places.offsets(late)
@@ -53,7 +53,7 @@ def commit_ahead(part: TaskData) -> None:
 
 
 def _start(part: TaskData, interval: Interval) -> int:
-    """Where an interval began to read; far away when it never delivered anything."""
+    """The highest offset at which an interval may have begun to read; ``NEVER`` if nothing was delivered in it."""
     first = part.first_delivered(interval.incarnation, interval.number)
     if first is None:
         return NEVER
@@ -62,15 +62,15 @@ def _start(part: TaskData, interval: Interval) -> int:
 
 
 def commit_before_send(part: TaskData) -> None:
-    """``commit-beyond-end``: a record that was sent after a commit above it had been written."""
+    """``commit-beyond-end``: a record was sent after a commit past it had been written."""
     commits = sorted(part.tables.accepted_of.get(part.tp, ()), key=lambda a: a.offset)
     if not commits:
         return
     edges = np.array([commit.offset for commit in commits], np.int64)
     written = [(commit.at_ns + commit.uncertainty_ns, commit.order, n) for n, commit in enumerate(commits)]
-    first = [*reversed([*accumulate(reversed(written), min)])]  # of all commits from here on, that is, above an offset
+    first = [*reversed([*accumulate(reversed(written), min)])]  # the earliest of the commits at or above each edge
     at_ns = np.array([*(at_ns for at_ns, _, _ in first), NEVER], np.int64)
-    who = np.array([*(n for _, _, n in first), -1], np.int64)
+    number = np.array([*(n for _, _, n in first), -1], np.int64)
 
     def label(n: int) -> Label:
         return Label(blamed(part.tables.writer(commits[n])), "", part.tables.declared(part.tp, commits[n].at_ns))
@@ -81,16 +81,16 @@ def commit_before_send(part: TaskData) -> None:
         if len(late):
             late = late[part.delivered_ns[where.places(late)] >= sent["sent_ns"][late]]
         offsets = sent["offset"][late]
-        codes = who[np.searchsorted(edges, offsets, side="right")]
+        codes = number[np.searchsorted(edges, offsets, side="right")]
         begin_ns = np.array([commits[n].at_ns for n in codes.tolist()], np.int64)
         times = {"from_ns": begin_ns, "to_ns": sent["sent_ns"][late]}
         part.tallies.put_many("commit-beyond-end", part.tp, [codes], label, first=offsets, **times)
 
 
 def _after(offset: Array, sent_ns: Array, edges: Array, at_ns: Array) -> Array:
-    """The sends that came after the moment which all must come before that are below an edge and not below another.
+    """The sends that are too late: after ``at_ns[n]``, if ``n`` of the ``edges`` are at or below their offset.
 
-    Of these the last one speaks for all.
+    If the offsets ascend, first only the latest send between each two edges is compared.
     """
     if len(offset) and (offset[1:] > offset[:-1]).all():
         cuts = np.unique(np.searchsorted(offset, edges))
@@ -102,9 +102,9 @@ def _after(offset: Array, sent_ns: Array, edges: Array, at_ns: Array) -> Array:
 
 
 def off_by_one(part: TaskData) -> None:
-    """``#behind``: the finished visible records at or above the final committed offset, and ``#done``: all of them.
+    """``#done``: the partition has finished visible records. ``#behind``: those at or above the final committed offset.
 
-    ``off_by_one_of`` makes of them what all partitions together show. ``to_ns``: when the first one was finished.
+    ``off_by_one_of`` judges all partitions together. ``to_ns``: when the lowest of ``#behind`` was first finished.
     """
     done = part.visible & (part.finishes > 0)
     if not done.any():
@@ -119,7 +119,7 @@ def off_by_one(part: TaskData) -> None:
 
 
 def off_by_one_of(tallies: Aggregates, tables: Tables) -> Iterator[Detection]:
-    """``off-by-one``: of all partitions, the one finished record that was not committed is at the committed offset."""
+    """``off-by-one``: in every partition, the only finished but uncommitted record is at the committed offset."""
     of = {(kind, tp): numbers for (kind, tp, *_), numbers in tallies.items() if kind in ("#done", "#behind")}
     final = [tables.accepted_of[tp][-1] for kind, tp in of if kind == "#done" and tables.final_committed(tp) >= 0]
 
@@ -134,31 +134,31 @@ def off_by_one_of(tallies: Aggregates, tables: Tables) -> Iterator[Detection]:
 
 
 def work_after_fencing(part: TaskData) -> None:
-    """``work-after-fencing``: begun in an interval whose commit had been refused because the member was out."""
+    """``work-after-fencing``: a member was fenced (a commit in the interval was refused), and later began records."""
     rows = part.rows.by_interval
     for interval in part.intervals:
         fence = next((c for c in part.tables.commits_in(interval) if is_fence(c)), None)
         stream = part.rows.stream(interval.incarnation, interval.number)
         if fence is None or stream is None:
             continue
-        late_ns, mine = fence.end_ns + part.tables.heartbeat_ns, slice(stream.begin, stream.end)
-        begun = rows.begun[mine] & (rows.begin_ns[mine] < back_ns(part.tables, fence))
-        on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[mine] > late_ns))
+        late_ns, span = fence.end_ns + part.tables.heartbeat_ns, slice(stream.begin, stream.end)
+        begun = rows.begun[span] & (rows.begin_ns[span] < back_ns(part.tables, fence))
+        on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[span] > late_ns))
         if len(on):
             first, _ = part.whole.polls(interval.incarnation, interval.number, late_ns)
             on = on[part.polls(stream)[on - stream.begin] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
         hindered = rows.begin_ns[on] >= hindered_ns
-        for those, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):
-            if len(those):
-                offsets, last_ns = rows.offset[those], int(rows.begin_ns[those].max())
+        for group, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):
+            if len(group):
+                offsets, last_ns = rows.offset[group], int(rows.begin_ns[group].max())
                 label = Label((interval.incarnation,), fence.error, excuse)
                 numbers = Totals(len(offsets), int(offsets.min()), int(offsets.max()), fence.end_ns, last_ns)
                 part.tallies.put("work-after-fencing", part.tp, label, numbers)
 
 
 def wrong_start(part: TaskData) -> None:
-    """``wrong-start``, ``stale-offset-answer``: the first record of a stream is not where the group had got to."""
+    """``wrong-start``, ``stale-offset-answer``: the first record of an interval is not at the group's position."""
     rows = part.rows.by_interval
     reached = {0: part.before.reached} if part.before else {}
     for stream in rows.streams:
@@ -174,7 +174,7 @@ def wrong_start(part: TaskData) -> None:
             wrong = answered_offsets(part.tables, interval, at_ns, begins)
         if wrong:
             (kind, cause), excuse = wrong, part.tables.declared(part.tp, at_ns)
-            if kind == "wrong-start" and _went(part, interval, offset, at_ns):
+            if kind == "wrong-start" and _moved_to(part, interval, offset, at_ns):
                 cause, excuse = "seek", excuse or part.tables.sought
             label, numbers = (
                 Label((interval.incarnation,), cause, excuse),
@@ -183,8 +183,8 @@ def wrong_start(part: TaskData) -> None:
             part.tallies.put(kind, part.tp, label, numbers)
 
 
-def _went(part: TaskData, interval: Interval, offset: int, at_ns: int) -> bool:
-    """Whether the program had gone to a visible record, or to before it where nothing else is."""
+def _moved_to(part: TaskData, interval: Interval, offset: int, at_ns: int) -> bool:
+    """Whether the program had moved its position to ``offset``, or below it with no visible record in between."""
     moves = part.tables.moves_in(interval.incarnation, part.tp, interval, at_ns)
     goals = np.array([move.offset for move in moves if move.offset <= offset], np.int64)
     between = part.whole.between(goals - 1, np.full(len(goals), offset)).counts

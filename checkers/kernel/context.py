@@ -1,4 +1,4 @@
-"""What all tasks of a run have in common, and what of it travels to the worker that performs some of them."""
+"""The data that all tasks of a run share, and the part of it that a worker receives with its tasks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from fencepost.checkers.tables.subset import Rows, TableSubset
 
 @dataclass(frozen=True)
 class KernelContext:
-    """What all tasks of a run have in common. ``starts``: where the group starts in each partition.
+    """The data that all tasks of a run share. ``starts``: the offset at which the group starts in each partition.
 
     Attributes:
-        tables: of all partitions, or of those of some tasks only.
-        cut: the partitions of which no task holds everything.
-        unpolled: when members did not poll for too long, for all that the small tables say.
-        recoveries: the recoveries from steps. bystanders: by partition, when it was nobody's fault but its own.
+        tables: of all partitions, or only of those of some tasks.
+        cut: the partitions that are cut into several tasks.
+        unpolled: the times in which members did not poll for too long, by the small tables alone.
+        recoveries: the recovery after each step.
+        bystanders: by partition, the times in which a step was in effect that did not hit the partition's owner.
     """
 
     tables: Tables
@@ -34,7 +35,7 @@ class KernelContext:
 
     @classmethod
     def of(cls, tables: Tables, bounds: Bounds, starts: Mapping[int, int], cut: frozenset[int]) -> KernelContext:
-        """With what takes the tables of all partitions to tell."""
+        """With the values that are computed from the tables of all partitions."""
         return cls(
             tables,
             bounds,
@@ -46,10 +47,10 @@ class KernelContext:
         )
 
     def split(self, parts: Sequence[Collection[int]]) -> tuple[KernelContext, list[Rows]]:
-        """What the tasks of all partitions need to know, and the rows that only those of some partitions do."""
-        apart = TableSubset(self.tables)
-        return replace(self, tables=apart.common), [apart.rows(tps) for tps in parts]
+        """The context without the rows that belong to single partitions, and these rows for each of the ``parts``."""
+        subset = TableSubset(self.tables)
+        return replace(self, tables=subset.common), [subset.rows(tps) for tps in parts]
 
     def together(self, rows: Rows) -> KernelContext:
-        """``self`` is what all need to know: the same with the rows of some partitions."""
+        """The context with the rows of some partitions, if ``self`` is the common part that ``split`` returned."""
         return replace(self, tables=replace(self.tables, **rows))

@@ -1,4 +1,8 @@
-"""Kernel rules about records against the log: what of them is lost, made up or aborted, unseen; how much was judged."""
+"""Kernel rules that compare records with the log: lost, phantom, aborted and unseen records; and counts of records.
+
+The *domain* of a partition goes from the group's start to before its final committed offset. A row is *finished* if it
+is done or parked.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +31,13 @@ def facts(part: TaskData) -> None:
     """The numbers of ``counts.JudgedCounts``, as tallies whose kinds begin with ``#``."""
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
-    looked_at = part.visible[domain]
+    judged = part.visible[domain]
     if part.tp in part.tables.compacted:
-        looked_at = looked_at | (part.finishes[domain] > 0)
+        judged = judged | (part.finishes[domain] > 0)
     counts = {
         "#acknowledged": sum(len(sent["offset"]) for sent in part.sent),
         "#visible": len(part.log["offset"]),
-        "#judged": int(np.count_nonzero(looked_at)),
+        "#judged": int(np.count_nonzero(judged)),
         "#begun": int(np.count_nonzero(rows.begun)),
         "#finished": int(np.count_nonzero(rows.finished)),
     }
@@ -44,37 +48,37 @@ def facts(part: TaskData) -> None:
 
 
 def beside_the_log(part: TaskData) -> None:
-    """What the log does not hold at its offset, of all that was sent and of all that was delivered."""
+    """Sends and deliveries whose record the log does not hold at their offset."""
     logged = {name: part.logged(name) for name in ("key", "writer", "seq")}
-    _vanished(part, _strange(part, logged, part.where, vars(part.rows)))
-    del logged["key"]  # of a send, writer and number say everything
-    lost = [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)]
+    _vanished(part, _absent(part, logged, part.where, vars(part.rows)))
+    del logged["key"]  # writer and seq identify a send
+    lost = [_absent(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)]
     if part.tp in part.tables.compacted:
-        taken = _compacted_away(part, part.sent_where, part.sent, lost)
-        lost = [those[~of] for those, of in zip(lost, taken, strict=True)]
+        compacted = _compacted_away(part, part.sent_where, part.sent, lost)
+        lost = [rows[~of] for rows, of in zip(lost, compacted, strict=True)]
     _lost_write(part, lost)
 
 
-def _strange(part: TaskData, logged: Columns, where: RowPositions, columns: Mapping[str, Array]) -> Array:
-    """The rows for which the log has nothing, or another content, where it begins or above."""
+def _absent(part: TaskData, logged: Columns, where: RowPositions, columns: Mapping[str, Array]) -> Array:
+    """The rows at or above the log's start whose record the log does not hold, or holds with other content."""
     there = np.ones(len(columns["offset"]), bool)
     for name, column in logged.items():
         there &= where.same(column, columns[name])
-    strange = np.flatnonzero(~there)
-    return strange[columns["offset"][strange] >= part.tables.log_start(part.tp)]
+    absent = np.flatnonzero(~there)
+    return absent[columns["offset"][absent] >= part.tables.log_start(part.tp)]
 
 
 def _compacted_away(
-    part: TaskData, wheres: Sequence[RowPositions], pieces: Sequence[Mapping[str, Array]], strange: Sequence[Array]
+    part: TaskData, wheres: Sequence[RowPositions], pieces: Sequence[Mapping[str, Array]], absent: Sequence[Array]
 ) -> list[Array]:
-    """Which of the strange rows of each piece compaction may have taken, as a later record of their key was there."""
-    gone = [~part.visible[where.places(those)] for where, those in zip(wheres, strange, strict=True)]
-    names, some = ("key", "writer", "offset"), [*zip(pieces, strange, gone, strict=True)]
+    """Which rows of each piece compaction may have removed: a later record of their key was in the partition."""
+    gone = [~part.visible[where.places(rows)] for where, rows in zip(wheres, absent, strict=True)]
+    names, some = ("key", "writer", "offset"), [*zip(pieces, absent, gone, strict=True)]
     if any(map(np.any, gone)):
-        rows = {name: np.concatenate([piece[name][those[of]] for piece, those, of in some]) for name in names}
+        rows = {name: np.concatenate([piece[name][index[of]] for piece, index, of in some]) for name in names}
         ends = np.cumsum([np.count_nonzero(of) for of in gone])
-        for of, taken in zip(gone, np.split(replaced(part, **rows), ends[:-1]), strict=True):
-            of[of] = taken
+        for of, found in zip(gone, np.split(replaced(part, **rows), ends[:-1]), strict=True):
+            of[of] = found
     return gone
 
 
@@ -96,18 +100,18 @@ def _lost_write(part: TaskData, lost: Sequence[Array]) -> None:
         )
 
 
-def _vanished(part: TaskData, strange: Array) -> None:
-    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row that the log does not hold, by its sends."""
+def _vanished(part: TaskData, absent: Array) -> None:
+    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a delivery that the log lacks; its sends decide which."""
     rows = part.rows
-    if not len(strange):
+    if not len(absent):
         return
-    sent, act = fates(part, strange), part.tables.declared(part.tp, FOREVER)
+    sent, act = fates(part, absent), part.tables.declared(part.tp, FOREVER)
     if part.tp in part.tables.compacted:
-        left = ~_compacted(part, strange, sent)
-        strange, sent = strange[left], sent[left]
+        left = ~_compacted(part, absent, sent)
+        absent, sent = absent[left], sent[left]
     excuses: Mapping[str, Mapping[str, str]] = {"aborted-read": part.tables.uncommitted}
     for code, kind in ((NEVER_SENT, "phantom"), (SENT, "delivered-then-lost"), (ABORTED, "aborted-read")):
-        which = strange[sent == code]
+        which = absent[sent == code]
         part.tallies.put_many(
             kind,
             part.tp,
@@ -119,14 +123,14 @@ def _vanished(part: TaskData, strange: Array) -> None:
         )
 
 
-def _compacted(part: TaskData, strange: Array, sent: Array) -> Array:
-    """Which of these rows compaction may have taken: sent and not aborted, or of writers that nobody knows."""
-    found, rows = np.zeros(len(strange), bool), part.rows
-    foreign = (sent == NEVER_SENT) & (rows.writer[strange] < 0)
+def _compacted(part: TaskData, absent: Array, sent: Array) -> Array:
+    """Which of these rows compaction may have removed: those of unknown writers, and those sent and not aborted."""
+    found, rows = np.zeros(len(absent), bool), part.rows
+    foreign = (sent == NEVER_SENT) & (rows.writer[absent] < 0)
     known = np.flatnonzero((sent == SENT) | foreign)
-    (found[known],) = _compacted_away(part, [part.where], [vars(rows)], [strange[known]])
-    for index in np.flatnonzero(foreign & ~part.visible[part.where.places(strange)]).tolist():
-        found[index] |= part.tables.tombstone_gone(part.tp, int(rows.delivered_ns[strange[index]]))
+    (found[known],) = _compacted_away(part, [part.where], [vars(rows)], [absent[known]])
+    for index in np.flatnonzero(foreign & ~part.visible[part.where.places(absent)]).tolist():
+        found[index] |= part.tables.tombstone_gone(part.tp, int(rows.delivered_ns[absent[index]]))
     return found
 
 
@@ -135,7 +139,7 @@ def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int
 
 
 def inconsistent_offsets(part: TaskData) -> None:
-    """``inconsistent-offsets``: delivered with another content than the first delivery of its offset."""
+    """``inconsistent-offsets``: a delivery with other content than the first delivery of its offset."""
     rows = part.rows.in_turn(part.again)
     if not len(rows):
         return
@@ -156,7 +160,7 @@ def inconsistent_offsets(part: TaskData) -> None:
 
 
 def unseen(part: TaskData) -> None:
-    """``unseen``: a visible record of the domain that nobody finished."""
+    """``unseen``: a visible record of the domain that no member finished."""
     low, high = part.places.below(part.start), part.places.below(part.stop)
     missed = low + np.flatnonzero(part.visible[low:high] & part.unheld[low:high])
     if not len(missed):
@@ -169,12 +173,12 @@ def unseen(part: TaskData) -> None:
     interval = np.where(held, rows.interval[holder], -1) if len(rows) else holder
     cause = np.where(held, np.where(doubtful, 1, 2), np.where(part.unread[missed] >= 0, 3, 0))
     last = np.zeros(len(missed), bool)
-    theirs = np.flatnonzero(interval >= 0)
-    if len(theirs):
-        last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
-        last[theirs] = part.polls_of(holder[theirs]) == last_poll
-    cause = np.where((cause == 0) & _sought(part, offsets, names, passer, at_ns), CAUSES.index("seek"), cause)
-    cause = np.where((cause == 0) & _forgotten(part, offsets), CAUSES.index("expired"), cause)
+    known = np.flatnonzero(interval >= 0)
+    if len(known):
+        last_poll = of_streams(who[known], interval[known], lambda w, i: part.whole.polls(rows.names[w], i)[1])
+        last[known] = part.polls_of(holder[known]) == last_poll
+    cause = np.where((cause == 0) & _skipped_by_seek(part, offsets, names, passer, at_ns), CAUSES.index("seek"), cause)
+    cause = np.where((cause == 0) & _skipped_after_expiry(part, offsets), CAUSES.index("expired"), cause)
     act, (passed, remade) = part.tables.declared(part.tp, FOREVER), part.tables.passed_over(part.tp)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
@@ -186,7 +190,7 @@ def unseen(part: TaskData) -> None:
 
 
 def unrecorded_delivery(part: TaskData) -> None:
-    """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that."""
+    """``unrecorded-delivery``: a record that must have been delivered to a member, without a recorded delivery."""
     if not (part.passed or part.tables.by_effect):
         return
     unread = np.flatnonzero(part.unread >= 0)
@@ -218,18 +222,19 @@ def unrecorded_delivery(part: TaskData) -> None:
         )
 
 
-def _sought(part: TaskData, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
-    """Past which of these offsets the program of who committed past them had moved its position by then."""
-    found, nobody = np.zeros(len(offsets), bool), passer == names.index("")
+def _skipped_by_seek(part: TaskData, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
+    """Which of these offsets a seek skipped: one by the first incarnation that committed past them, before that commit;
+    or one by any incarnation, if none committed past them."""
+    found, not_passed = np.zeros(len(offsets), bool), passer == names.index("")
     for seek, interval in part.tables.passing(part.tp):
         own = passer == (names.index(seek.incarnation) if seek.incarnation in names else -1)
         reached = part.whole.reached(seek.incarnation, interval.number, seek.begin_ns)
-        found |= (nobody | (own & (at_ns >= seek.begin_ns))) & (reached <= offsets) & (offsets < seek.offset)
+        found |= (not_passed | (own & (at_ns >= seek.begin_ns))) & (reached <= offsets) & (offsets < seek.offset)
     return found
 
 
-def _forgotten(part: TaskData, offsets: Array) -> Array:
-    """Which the group went past when it began at the end, as its committed offset had expired."""
+def _skipped_after_expiry(part: TaskData, offsets: Array) -> Array:
+    """Which of these offsets the group skipped because its committed offset had expired: it began at the log's end."""
     found = np.zeros(len(offsets), bool)
     for expiry in part.tables.expiries.get(part.tp, ()) if part.tables.resets_to_end else ():
         since = (i for i in part.intervals if i.assigned_begin_ns >= expiry.written.begin_ns)
@@ -240,9 +245,10 @@ def _forgotten(part: TaskData, offsets: Array) -> Array:
 
 
 def passers(part: TaskData, offsets: Array) -> tuple[list[str], Array, Array]:
-    """Who committed past each offset first: names, an index into them for each offset, and when it did.
+    """The incarnation that first committed past each offset: names, an index into them for each offset, and the begins
+    of these commits (0: none).
 
-    Only commits that go further than all before them come into question.
+    Only a commit above all earlier ones can be the first past an offset.
     """
     commits = [commit for commit in part.commits if commit.outcome != "fail"]
     commits.sort(key=lambda commit: (commit.begin_ns, commit.incarnation))
@@ -253,24 +259,27 @@ def passers(part: TaskData, offsets: Array) -> tuple[list[str], Array, Array]:
             further.append(commit)
     index = np.searchsorted(np.array([commit.offset for commit in further], np.int64), offsets, side="right")
     names = sorted({"", *(commit.incarnation for commit in further)})
-    of = np.array([*(names.index(commit.incarnation) for commit in further), 0])  # names[0] is nobody
+    of = np.array([*(names.index(commit.incarnation) for commit in further), 0])  # names[0] is empty: no commit
     return names, of[index], np.array([*(commit.begin_ns for commit in further), 0])[index]
 
 
 def _holders(part: TaskData, missed: Array) -> tuple[Array, Array]:
-    """The row that holds each missed place (-1: none), and whether it is in doubt."""
+    """The last delivery of each missed place (-1: none), and whether it is in doubt.
+
+    A row is in doubt if it was begun and its incarnation was killed or crashed; such rows are preferred.
+    """
     rows = part.rows
-    wanted = np.zeros(len(part.places), bool)
-    wanted[missed] = True
-    mine = np.flatnonzero(part.where.of(wanted))
-    at = part.where.places(mine)
+    is_missed = np.zeros(len(part.places), bool)
+    is_missed[missed] = True
+    index = np.flatnonzero(part.where.of(is_missed))
+    at = part.where.places(index)
     lives = part.tables.lives
     died = np.array([name in lives and lives[name].how in ("killed", "crashed") for name in rows.names], bool)
-    doubtful = (rows.state[mine] == RecordState.BEGUN) & (died[rows.who[mine]] if len(mine) else False)
-    order = np.lexsort((-mine, rows.who[mine], rows.delivered_ns[mine], doubtful, at))
+    doubtful = (rows.state[index] == RecordState.BEGUN) & (died[rows.who[index]] if len(index) else False)
+    order = np.lexsort((-index, rows.who[index], rows.delivered_ns[index], doubtful, at))
     holder = np.full(len(part.places), -1)
     in_doubt = np.zeros(len(part.places), bool)
-    holder[at[order]] = mine[order]  # the last one of a place stays
+    holder[at[order]] = index[order]  # the last one of a place stays
     in_doubt[at[order]] = doubtful[order]
     return holder[missed], in_doubt[missed]
 
@@ -286,7 +295,7 @@ def _in_hand(part: TaskData, who: int, number: int) -> str:
 
 
 def unconsumed(part: TaskData) -> None:
-    """``unconsumed``: a visible record behind the final committed offset that nobody finished."""
+    """``unconsumed``: a visible record at or above the final committed offset that no member finished."""
     quiet = part.tables.quiet
     if not quiet.end_ns:
         return

@@ -1,4 +1,4 @@
-"""Kernel rules about what records leave behind: effects, dead letters, and copies where they are re-queued."""
+"""Kernel rules about the outputs of processing: effects, dead letters, and copies of re-queued records."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ def missing_effect(part: TaskData) -> None:
 
 
 def dead_letter_missing(part: TaskData) -> None:
-    """``dead-letter-missing``: one that cannot be processed and has no dead letter, where that is promised."""
+    """``dead-letter-missing``: a visible record of the domain that cannot be processed and has no dead letter, where
+    dead letters are promised."""
     if part.tables.promised("parked"):
         buried = part.tables.buried.get(part.tp, frozenset())
-        _missing(part, "dead-letter-missing", part.visible & _hopeless(part), buried)
+        _missing(part, "dead-letter-missing", part.visible & _unprocessable(part), buried)
 
 
 def per_entity_order(part: TaskData) -> None:
-    """``per-entity-order``: done although an earlier record of the key has a dead letter that was not retried yet,
-    where that is promised, or lies behind it."""
+    """``per-entity-order``: a record was processed although an earlier one of its key has a dead letter that was not
+    yet retried (where such records must wait), or was re-queued behind it."""
     promised, rows = any(promise.get("in_order") for promise in part.tables.promised("parked")), part.rows
     letters = [one for one in part.tables.letters_of.get(part.tp, ()) if promised or one.again < FOREVER]
     if not letters:
         return
-    first = np.full(len(rows), -1)  # of the letters that stand before a row, under its key
+    first = np.full(len(rows), -1)  # for each row, the first letter of its key that stands before it
     at_ns = np.array([one.at_ns for one in letters], np.int64)
     behind = _behind(part, letters)
     parked = {number: letters[number].offset for number in behind if letters[number].again == FOREVER}
     done_ns = part.whole.done(parked.values()) if parked else {}
     for number in sorted(behind, reverse=True):
-        own_ns = done_ns.get(parked.get(number, -1), FOREVER)  # what is begun later had not to wait
+        own_ns = done_ns.get(parked.get(number, -1), FOREVER)  # a record that was begun later need not wait
         first[behind[number][rows.begin_ns[behind[number]] <= own_ns]] = number
     late = np.flatnonzero(first >= 0)
     excuse = part.tables.declared(part.tp, FOREVER)
@@ -65,13 +66,14 @@ def per_entity_order(part: TaskData) -> None:
 
 
 def requeue_missing(part: TaskData) -> None:
-    """``requeue-missing``: finished as re-queued and never done, and there is no copy, where those are promised."""
+    """``requeue-missing``: a visible record of the domain was re-queued and never done, and has no copy, where copies
+    are promised."""
     if part.tables.promised("requeued"):
         _missing(part, "requeue-missing", part.visible & _parked(part), part.tables.requeued.get(part.tp, frozenset()))
 
 
 def requeued_and_done(part: TaskData) -> None:
-    """``requeued-and-done``: of a record with which a member was done there is a copy."""
+    """``requeued-and-done``: a member was done with a record that has a copy."""
     first = {copy.offset: copy for copy in reversed(part.tables.copies_of.get(part.tp, ()))}
     if not first:
         return
@@ -89,45 +91,46 @@ def requeued_and_done(part: TaskData) -> None:
 
 
 def _behind(part: TaskData, letters: list[Effect]) -> dict[int, Array]:
-    """By the number of a letter the rows that are done behind it, under its key, if there are some."""
+    """For each letter, by number, the rows of its key that are done and behind it; letters without any are left out."""
     rows, numbers, found = part.rows, defaultdict[int, list[int]](list), dict[int, Array]()
     for number, letter in enumerate(letters):
         numbers[letter.key].append(number)
-    for key, those in numbers.items():
-        mine = np.flatnonzero((rows.key == key) & (rows.state == RecordState.DONE))
-        for number in those if len(mine) else ():
-            stands = _stands(letters[number], rows.offset[mine], rows.begin_ns[mine], rows.done_ns[mine])
+    for key, of_key in numbers.items():
+        done = np.flatnonzero((rows.key == key) & (rows.state == RecordState.DONE))
+        for number in of_key if len(done) else ():
+            stands = _stands(letters[number], rows.offset[done], rows.begin_ns[done], rows.done_ns[done])
             if stands.any():
-                found[number] = mine[stands]
+                found[number] = done[stands]
     return found
 
 
 def _stands(letter: Effect, offset: Array, begin_ns: Array, done_ns: Array) -> Array:
-    """Whether it lies before what is begun and done at an offset, from the one to the other."""
+    """Whether a letter stands before a row: its record is at a lower offset, and its copy (if any) at a higher one; the
+    row was begun after the letter was written, and done before the letter was retried."""
     before = (letter.offset < offset) & (offset < letter.again)
     return before & (letter.at_ns + LETTER_NS < begin_ns) & (done_ns < letter.retried_ns - LETTER_NS)
 
 
 def _parked(part: TaskData) -> Array:
-    """The places that were parked and never done."""
+    """Which places were parked and never done."""
     parked, done = (np.zeros(len(part.places), bool) for _ in range(2))
     for found, state in ((parked, RecordState.PARKED), (done, RecordState.DONE)):
         found[part.where.places(np.flatnonzero(part.rows.state == state))] = True
     return parked & ~done
 
 
-def _hopeless(part: TaskData) -> Array:
-    """These, or what was written so; invisible ones may be among them."""
+def _unprocessable(part: TaskData) -> Array:
+    """Which places, visible or not, cannot be processed: parked and never done, or written so by the workload."""
     found = _parked(part)
     if part.tables.poison_every:
         found |= (part.logged("writer") >= 0) & ((part.logged("seq") + 1) % part.tables.poison_every == 0)
     return found
 
 
-def _missing(part: TaskData, kind: str, wanted: Array, made: frozenset[int]) -> None:
-    """The ``wanted`` places of the domain whose offsets are not among the ``made`` ones."""
+def _missing(part: TaskData, kind: str, expected: Array, made: frozenset[int]) -> None:
+    """Report the ``expected`` places of the domain whose offsets are not in ``made``."""
     low, high = part.places.below(part.start), part.places.below(part.stop)
-    offsets = part.places.offsets(low + np.flatnonzero(wanted[low:high]))
+    offsets = part.places.offsets(low + np.flatnonzero(expected[low:high]))
     missing = offsets[~np.isin(offsets, np.fromiter(made, np.int64))]
     if not len(missing):
         return

@@ -1,4 +1,4 @@
-"""Kernel rule ``key-order``: a record begun before an earlier record of its key was finished."""
+"""Kernel rule ``key-order``: a record was begun before an earlier record of its key was finished."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ EXCUSES = ("", DELETED, COMPACTED)
 
 
 def key_order(part: TaskData) -> None:
-    """Where nothing was begun before everything below it was finished, keys need no look at all.
+    """If every record was begun after all records below it were finished, keys are not compared.
 
-    A task that has only some offsets of its partition tells the times of its edges, see ``boundaries``.
+    A task that has only a range of its partition also returns the times at its edges, see ``boundaries``.
     """
     early, last_ns = _early(part.begun_ns, part.finished_ns)
     if part.task.rules == "offsets" and len(part.rows):
@@ -30,7 +30,7 @@ def key_order(part: TaskData) -> None:
 
 
 def _early(begun_ns: Array, finished_ns: Array) -> tuple[Array, int]:
-    """The places that were begun before all below them were finished, and when the last of all was finished."""
+    """The places that were begun before all places below them were finished, and when the last place was finished."""
     found, last_ns = [np.empty(0, np.int64)], 0
     for some in stepwise(len(begun_ns)):
         begun, finished = begun_ns[some], finished_ns[some]
@@ -44,14 +44,13 @@ def _early(begun_ns: Array, finished_ns: Array) -> tuple[Array, int]:
 
 
 def _one_by_one(begun: Array, finished: Array, last_ns: int) -> bool:
-    """Whether each place was begun when all before it were finished, and all were finished: most are, and it is soon
-    seen."""
+    """Whether each place was begun after all before it were finished, and all were finished: usual, quickly checked."""
     in_turn = begun[0] >= last_ns and (begun[1:] >= finished[:-1]).all() and (finished >= begun).all()
     return bool(in_turn and finished[-1] < NEVER)
 
 
 def _near(part: TaskData, early: Array) -> Array:
-    """The rows of all places that have a row with a key of the places ``early``."""
+    """The rows of all places that have a row with one of the keys at the places ``early``."""
     near = np.zeros(len(part.places), bool)
     near[early] = True
     keys = part.rows.key[part.where.of(near)]
@@ -60,11 +59,11 @@ def _near(part: TaskData, early: Array) -> Array:
 
 
 def _first(at: Array, times: Array, which: Array) -> Array:
-    """For each number in ``at`` its row with the smallest (time, incarnation); -1 when there is none."""
+    """For each number in ``at``, its row with the smallest (time, incarnation); -1 if there is none."""
     index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
     index = index[np.argsort(times[index], kind="stable")][::-1]
     first = np.full(int(at.max()) + 1, -1)
-    first[at[index]] = index  # the last one of a number stays: the smallest
+    first[at[index]] = index  # of each number the last assignment stays: the smallest
     return first
 
 
@@ -73,7 +72,7 @@ def _times(times: Array, index: Array) -> Array:
 
 
 def _exact(part: TaskData, early: Array) -> None:
-    """Look at the keys of the places ``early`` one by one (all at once): a running maximum within each key."""
+    """Compare the records of the keys at the places ``early``, all at once: a running maximum within each key."""
     rows, near = part.rows, _near(part, early)
     places, at = np.unique(part.where.places(near), return_inverse=True)
     begin_ns, done_ns = rows.begin_ns[near], rows.done_ns[near]
@@ -82,7 +81,7 @@ def _exact(part: TaskData, early: Array) -> None:
     order = np.argsort(keys, kind="stable")  # by key, and by offset within a key
     places, keys, begun, finished = places[order], keys[order], begun[order], finished[order]
     finish_ns = _times(done_ns, finished)
-    rank = np.empty(len(places), np.int64)  # by finish; of equal ones the lowest offset counts, so it ranks highest
+    rank = np.empty(len(places), np.int64)  # by finish; of equal times the lowest offset counts, so it ranks highest
     rank[np.lexsort((-np.arange(len(places)), finish_ns))] = np.arange(len(places))
     first_of_key = np.append(True, keys[1:] != keys[:-1])
     group = np.cumsum(first_of_key) * len(places)
@@ -91,7 +90,7 @@ def _exact(part: TaskData, early: Array) -> None:
     begun_ns = _times(begin_ns, begun)
     wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
     began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]
-    act, says = part.declared(rows.begin_ns[began])
+    act, excuse_of = part.declared(rows.begin_ns[began])
     earlier = places[blocker[wrong]]
     deleted = np.where(~part.visible[earlier], 2, 0) if part.tp in part.tables.compacted else np.zeros_like(earlier)
     deleted[part.places.offsets(earlier) < part.tables.log_start(part.tp)] = 1
@@ -102,7 +101,7 @@ def _exact(part: TaskData, early: Array) -> None:
         part.tp,
         [rows.who[began], rows.who[ended], act, deleted],
         lambda beginner, finisher, act, deleted: Label(
-            blamed(rows.names[beginner], rows.names[finisher]), of, says(act) or EXCUSES[deleted]
+            blamed(rows.names[beginner], rows.names[finisher]), of, excuse_of(act) or EXCUSES[deleted]
         ),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],

@@ -1,4 +1,4 @@
-"""Kernel rule ``stuck-member``: what members did in the times without a poll, for the driver to put together."""
+"""Kernel rule ``stuck-member``: what members did while they did not poll; the driver combines it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ Array = NDArray[Any]
 
 
 def work_without_polls(part: TaskData) -> None:
-    """For each of the times: in ``#work`` when records of the partition were begun or finished, in ``#hand`` which
-    were in hand. Moments less than the bound apart are told as one window: nothing can be still between them."""
+    """For each poll gap of a member: ``#work``, when records of the partition were begun or finished, and ``#hand``,
+    which ones were in hand for longer than the bound. Times that are at most the bound apart make one window."""
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
-            tell = _report_of_effects if part.tables.by_effect else _report
-            tell(part, str(number), incarnation, window)
+            report = _report_of_effects if part.tables.by_effect else _report
+            report(part, str(number), incarnation, window)
 
 
 def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Window) -> None:
-    """They do not tell when, so who was given anything may have been at work all the time."""
+    """By the rule ``effect`` the time of processing is unknown: a member that was delivered any record may have worked
+    all the time."""
     rows = part.rows
-    mine = rows.who == rows.names.index(incarnation)
-    if (rows.delivered_ns[mine] < window.end_ns).any():
+    own = rows.who == rows.names.index(incarnation)
+    if (rows.delivered_ns[own] < window.end_ns).any():
         numbers = Totals(from_ns=window.begin_ns, to_ns=window.end_ns)
         part.tallies.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
 
@@ -40,12 +41,12 @@ def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Wi
 def _report(part: TaskData, number: str, incarnation: str, window: Window) -> None:
     rows, bound_ns = part.rows, part.judged.bounds.stuck_ns
     who = rows.names.index(incarnation)
-    mine = slice(*rows.bounds[who : who + 2])
-    begin_ns, done_ns = rows.begin_ns[mine], rows.done_ns[mine]
-    moments = np.unique(np.concatenate([begin_ns, done_ns]))
-    moments = moments[(moments > window.begin_ns) & (moments < window.end_ns)]
-    firsts = moments[np.diff(moments, prepend=window.begin_ns - bound_ns - 1) > bound_ns]
-    lasts = moments[np.diff(moments, append=window.end_ns + bound_ns + 1) > bound_ns]
+    own = slice(*rows.bounds[who : who + 2])
+    begin_ns, done_ns = rows.begin_ns[own], rows.done_ns[own]
+    times = np.unique(np.concatenate([begin_ns, done_ns]))
+    times = times[(times > window.begin_ns) & (times < window.end_ns)]
+    firsts = times[np.diff(times, prepend=window.begin_ns - bound_ns - 1) > bound_ns]
+    lasts = times[np.diff(times, append=window.end_ns + bound_ns + 1) > bound_ns]
     for from_ns, to_ns in zip(firsts.tolist(), lasts.tolist(), strict=True):
         label = Label((incarnation,), number, str(from_ns))
         part.tallies.put("#work", part.tp, label, Totals(from_ns=from_ns, to_ns=to_ns))
@@ -54,7 +55,7 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
     held = np.flatnonzero((begin_ns > 0) & (done_ns > window.begin_ns) & long)
     since = np.concatenate([[window.begin_ns], lasts])[np.searchsorted(firsts, begin_ns[held], "right")]
     until = np.concatenate([firsts, [window.end_ns]])[np.searchsorted(lasts, done_ns[held], "left")]
-    offsets = rows.offset[mine][held]
+    offsets = rows.offset[own][held]
     for from_ns, to_ns in sorted({*zip(since.tolist(), until.tolist(), strict=True)}):
         first = int(offsets[(since == from_ns) & (until == to_ns)].min())
         label = Label((incarnation,), number, f"{from_ns} {to_ns}")
@@ -62,7 +63,7 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
 
 
 def stuck_member_of(tallies: Aggregates, judged: KernelContext) -> Iterator[Detection]:
-    """``stuck-member``: what remains of the times when all that was told is put together."""
+    """``stuck-member``: the parts of the poll gaps without work, by the tallies of all tasks."""
     works: dict[int, Activity] = defaultdict(lambda: Activity([], []))
     for (kind, tp, _, number, _), n in tallies.items():
         if kind == "#work":

@@ -1,4 +1,4 @@
-"""The places of offsets, so that "for each offset" is an array, and how columns go there and back. Pure."""
+"""An index of offsets: columns by row become columns by offset, and back. Pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import STEP, breaks
 
 Array = NDArray[Any]
-SPARSE = 8  # places per record from which ranks are cheaper
-SHORT = 512  # rows of a stretch below which they are cheaper one by one
+SPARSE = 8  # places per record above which ranks are cheaper
+SHORT = 512  # rows per run below which it is cheaper to convert rows one by one
 
 
 class ConsecutiveRuns:
-    """Numbers of some rows, and where they go up one by one.
+    """The numbers of some rows, and the runs in which they ascend by 1.
 
     Attributes:
         numbers: one for each row.
-        begins: the first row, and those that are not one above the row before; none, if they are too many to be of use.
-        least, most: of the numbers, of which there is one.
+        begins: the first row of each run; empty if there are too many runs to be useful.
+        least, most: of the numbers; 0 and -1 if there are no rows.
     """
 
     def __init__(self, numbers: Array) -> None:
-        """It is looked for in the first rows first."""
+        """Looks for runs in the first rows; looks at all rows only if there are long ones."""
         self.numbers, self.begins = numbers, numbers[:0]
         for some in (numbers[:STEP], numbers):
             edges = breaks(some)
@@ -38,9 +38,9 @@ class ConsecutiveRuns:
 
 
 class OffsetIndex:
-    """Every offset that occurs has a *place*, ascending, so that "for each offset" is an array.
+    """Every offset that occurs has a *place*, its index in columns by offset; places ascend with offsets.
 
-    Where offsets are nearly dense a place is the offset minus the first one; where they are sparse it is a rank.
+    If the offsets are nearly dense, a place is the offset minus the first one; if they are sparse, it is a rank.
     """
 
     def __init__(self, columns: Sequence[Array]) -> None:
@@ -58,50 +58,50 @@ class OffsetIndex:
         return self._size
 
     def where(self, number: int) -> RowPositions:
-        """The places of the column of that number."""
+        """The places of the rows of column ``number``."""
         column = self._columns[number]
         if self._ranked is None:
             return RowPositions(column, self._first, self._size)
         return RowPositions(ConsecutiveRuns(self.at(column.numbers)), 0, self._size)
 
     def at(self, offsets: Array) -> Array:
-        """The places of offsets that occur."""
+        """The places of offsets, all of which occur."""
         return offsets - self._first if self._ranked is None else np.searchsorted(self._ranked, offsets)
 
     def offsets(self, places: Array) -> Array:
-        """The offsets of places."""
+        """The offsets at places."""
         return places + self._first if self._ranked is None else self._ranked[places]
 
     def below(self, offset: int) -> int:
-        """How many places are below an offset, whether it occurs or not."""
+        """How many places are below an offset, whether the offset occurs or not."""
         if self._ranked is None:
             return min(max(offset - self._first, 0), self._size)
         return int(np.searchsorted(self._ranked, offset))
 
 
 class RowPositions:
-    """The places of some rows: how a column goes from rows to places and back.
+    """The places of some rows: converts columns by row to columns by place, and back.
 
-    Mostly rows are stretches of places that follow each other (a member's deliveries, the log): then columns go over as
-    slices, at the speed of memory, and the places themselves are not kept. Else they go one by one.
+    Usually the rows are runs of consecutive places (a member's deliveries, the log): then columns are copied as slices,
+    at the speed of memory, and the places are not stored. Otherwise columns are copied row by row.
     """
 
     def __init__(self, of: ConsecutiveRuns, first: int, size: int) -> None:
-        """``of``: a number for each row, ``first`` above its place; ``size``: how many places there are."""
+        """``of``: for each row its place plus ``first``; ``size``: the number of places."""
         self._rows, self._size = len(of.numbers), size
         self._at = None if len(of.begins) else of.numbers - first
-        self._begins, self._firsts = of.begins, of.numbers[of.begins] - first  # of the stretches: rows and places
+        self._begins, self._firsts = of.begins, of.numbers[of.begins] - first  # of the runs: rows and places
         self.whole = self._rows == size and len(of.begins) == 1
 
     def places(self, index: Array) -> Array:
         """The places of a few rows."""
         if self._at is not None:
             return np.asarray(self._at[index])
-        stretch = np.searchsorted(self._begins, index, side="right") - 1
-        return np.asarray(self._firsts[stretch] + index - self._begins[stretch])
+        run = np.searchsorted(self._begins, index, side="right") - 1
+        return np.asarray(self._firsts[run] + index - self._begins[run])
 
     def of(self, by_place: Array) -> Array:
-        """A column by place as one by row."""
+        """A column by place, as a column by row."""
         if self.whole:
             return by_place
         if self._at is not None:
@@ -109,14 +109,14 @@ class RowPositions:
         return np.concatenate([by_place[places] for _, places in self._slices()])
 
     def same(self, by_place: Array, column: Array) -> Array:
-        """Whether each row has the value of its place."""
+        """Whether each row has the value that ``by_place`` has at its place."""
         found = np.empty(self._rows, bool)
         for rows, places in self._slices():
             found[rows] = by_place[places] == column[rows]
         return found
 
     def put(self, by_place: Array, column: Array) -> None:
-        """A column by row into one by place. Of several rows in one place the last one stays."""
+        """Write a column by row into a column by place. If several rows have one place, the last one stays."""
         for rows, places in self._slices():
             by_place[places] = column[rows]
 

@@ -1,4 +1,4 @@
-"""Who certainly owned a partition when, by the coordinator's records, for many moments at once."""
+"""The certain owners of a partition at many times, by the coordinator's records."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ NOBODY = -1
 
 
 class Owners:
-    """The owners of one partition: what ``Tables.certain_owner`` says, as indices into ``names``."""
+    """The owners of one partition, as ``Tables.certain_owner`` returns them, as indices into ``names``."""
 
     def __init__(self, tables: Tables, tp: int) -> None:
-        """No moment is looked at yet."""
+        """Prepares the lookup."""
         self._tables, self._tp = tables, tp
         given = tables.given_of.get(tp, [])
         self.names = sorted({one.incarnation for one in given if one.incarnation})
@@ -26,16 +26,16 @@ class Owners:
         at_ns = np.array([one.at_ns for one in given], np.int64)
         blur_ns = np.array([one.uncertainty_ns for one in given], np.int64)
         self._earliest, self._latest = at_ns - blur_ns, at_ns + blur_ns
-        self._in_order = bool((np.diff(self._earliest) >= 0).all())  # is the order of the log that of the clock?
+        self._in_order = bool((np.diff(self._earliest) >= 0).all())  # whether the order of the log is the order of time
 
-    def at(self, times: Array, wanted: Array) -> Array:
-        """Who owned it at each moment that is ``wanted``; anybody at the others."""
-        if not len(self._owner) or not wanted.any():
+    def at(self, times: Array, which: Array) -> Array:
+        """The certain owner at each time that ``which`` selects (``NOBODY``: none is certain); else any value."""
+        if not len(self._owner) or not which.any():
             return np.broadcast_to(NOBODY, len(times))
         if not self._in_order:
-            asked = [self._tables.certain_owner(self._tp, at) for at in times.tolist()]
-            return np.array([self.index[given.incarnation] if given else NOBODY for given in asked])
-        some = times if wanted.all() else times[wanted]
+            changes = [self._tables.certain_owner(self._tp, at) for at in times.tolist()]
+            return np.array([self.index[given.incarnation] if given else NOBODY for given in changes])
+        some = times if which.all() else times[which]
         low, high = (int(np.searchsorted(self._earliest, at, side="right")) - 1 for at in (some.min(), some.max()))
         if low == high and low >= 0 and self._latest[low] <= some.min():
             return np.broadcast_to(self._owner[low], len(times))

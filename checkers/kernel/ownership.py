@@ -1,4 +1,4 @@
-"""Kernel rule ``assignment-overlap``: a sweep over the assignment intervals, which the driver does."""
+"""Kernel rule ``assignment-overlap``: a sweep over the assignment intervals, on the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fencepost.checkers.tables.rows import Interval
 
 
 def assignment_overlap(tables: Tables) -> Iterator[Detection]:
-    """Only an interval that certainly began before the end of one before it is compared with others: as a rule none."""
+    """Compare an interval with others only if it certainly began before the end of an earlier one; usually none did."""
     for tp, intervals in tables.certain_by_tp.items():
         over_ns = 0
         for late in sorted(intervals, key=_begin):
@@ -26,7 +26,7 @@ def _begin(interval: Interval) -> tuple[int, Interval]:
 
 
 def _overlap(tables: Tables, early: Interval, late: Interval) -> Iterator[Detection]:
-    """Who of the two was removed, and who comes first, see the oracle."""
+    """The oracle's rule defines which of the two was removed, and which is named first."""
     both = early.certain.common(late.certain)
     if both.length_ns > 0:
         removed = {i: i.how == "lost" or bool(tables.removed(i, both.end_ns)) for i in (early, late)}

@@ -1,6 +1,6 @@
-"""What a few rules look up in the whole partition, of which their task may have only a part.
+"""Lookups in a whole partition, for rules whose task may have only a range of it.
 
-It is read where it is asked for, piece by piece, and what is found is kept, not the records.
+The files are read on demand, piece by piece. Only results are kept, not the records.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class First(NamedTuple):
 
 
 def _ascending(offsets: Array) -> Array:
-    """Each offset once, in order, as they nearly always are."""
+    """Each offset once, ascending; offsets nearly always are so already."""
     return offsets if (offsets[1:] > offsets[:-1]).all() else np.unique(offsets)
 
 
 class Between(NamedTuple):
-    """For each of some pairs of offsets the visible ones between them: how many, the first and the last."""
+    """For each of some pairs of offsets, the visible offsets between them: how many, the first and the last."""
 
     counts: Array
     firsts: Array
@@ -43,7 +43,7 @@ class Between(NamedTuple):
 
 
 def between(visible: Iterable[Array], after: Array, before: Array) -> Between:
-    """What is above ``after`` and below ``before`` of arrays that ascend each; which one comes first is no matter."""
+    """The visible offsets above ``after`` and below ``before``; ``visible``: arrays, each ascending, in any order."""
     counts, firsts, lasts = (np.zeros(len(after), np.int64) for _ in range(3))
     for offsets in visible:
         low, high = np.searchsorted(offsets, after, side="right"), np.searchsorted(offsets, before, side="left")
@@ -56,7 +56,7 @@ def between(visible: Iterable[Array], after: Array, before: Array) -> Between:
 
 
 class PartitionLookup:
-    """The records of a partition."""
+    """Lookups in the records of one partition."""
 
     def __init__(self, files: Files, task: Task) -> None:
         """``task``: the whole partition."""
@@ -66,40 +66,40 @@ class PartitionLookup:
     def _first(self, name: str, number: int) -> First | None:
         """The first delivery of an incarnation in one of its intervals."""
         found = []
-        for piece, mine in self._stream(name, number, ["interval", "ord", "offset", "delivered_ns"]):
-            at = mine[np.argmin(piece["ord"][mine])]
+        for piece, own in self._stream(name, number, ["interval", "ord", "offset", "delivered_ns"]):
+            at = own[np.argmin(piece["ord"][own])]
             found.append((int(piece["ord"][at]), First(int(piece["offset"][at]), int(piece["delivered_ns"][at]))))
         return min(found, key=lambda one: one[0], default=(0, None))[1]
 
     def polls(self, name: str, number: int, after_ns: int = -1) -> tuple[int, int]:
-        """The first and the last of the polls of a stream that returned after a moment, of which there is one."""
+        """The first and the last poll of a stream with deliveries after ``after_ns``; there must be one."""
         found = []
-        for piece, mine in self._stream(name, number, ["interval", "poll", "delivered_ns"]):
-            polls = piece["poll"][mine[piece["delivered_ns"][mine] > after_ns]]
+        for piece, own in self._stream(name, number, ["interval", "poll", "delivered_ns"]):
+            polls = piece["poll"][own[piece["delivered_ns"][own] > after_ns]]
             found += [int(polls.min()), int(polls.max())] if len(polls) else []
         return min(found), max(found)
 
     def reached(self, name: str, number: int, by_ns: int) -> int:
-        """The highest offset of what a stream had delivered by a moment; -1: nothing."""
+        """The highest offset that a stream had delivered by ``by_ns``; -1: none."""
         found = [-1]
-        for piece, mine in self._stream(name, number, ["interval", "offset", "delivered_ns"]):
-            found.append(int(piece["offset"][mine[piece["delivered_ns"][mine] <= by_ns]].max(initial=-1)))
+        for piece, own in self._stream(name, number, ["interval", "offset", "delivered_ns"]):
+            found.append(int(piece["offset"][own[piece["delivered_ns"][own] <= by_ns]].max(initial=-1)))
         return max(found)
 
     def _stream(self, name: str, number: int, names: list[str]) -> Iterator[tuple[Piece, Array]]:
-        """The deliveries of an incarnation in one of its intervals: pieces, and which rows of each (not none)."""
+        """The deliveries of an incarnation in one of its intervals: pieces, and which rows of each (at least one)."""
         near = Near("interval", "interval", [(number, number)])
         for piece in self._files.read(self._task.only(name), "delivered", names, near):
-            mine = np.flatnonzero(piece["interval"] == number)
-            if len(mine):
-                yield piece, mine
+            own = np.flatnonzero(piece["interval"] == number)
+            if len(own):
+                yield piece, own
 
     def between(self, after: Array, before: Array) -> Between:
-        """The visible offsets above one and below another one."""
+        """The visible offsets above ``after`` and below ``before``, pair by pair."""
         return between(self._visible(int(after.min()), int(before.max())) if len(after) else (), after, before)
 
     def _visible(self, low: int, high: int) -> Iterator[Array]:
-        """Those from ``low`` to ``high``, in arrays that ascend each; from one to the next as the files do."""
+        """The visible offsets from ``low`` to ``high`` in ascending arrays, which are in the order of the files."""
         found = np.empty(0, np.int64)
         for piece in self._files.read(replace(self._task, low=low, high=high + 1), "log", ["offset"]):
             offsets = _ascending(piece["offset"])
@@ -115,22 +115,21 @@ class PartitionLookup:
         return self._files.read(self._task, folder, names)
 
     def done(self, offsets: Iterable[int]) -> dict[int, int]:
-        """When somebody was first done with the record at each of some offsets; those with which nobody was are left
-        out."""
-        wanted = np.array(sorted(set(offsets)), np.int64)
-        near, found = Near("offset", "offset", [(offset, offset) for offset in wanted.tolist()]), dict[int, int]()
+        """When a member was first done with the record at each offset; offsets with no such member are left out."""
+        asked = np.array(sorted(set(offsets)), np.int64)
+        near, found = Near("offset", "offset", [(offset, offset) for offset in asked.tolist()]), dict[int, int]()
         for piece in self._files.read(self._task, "delivered", ["offset", "state", "done_ns"], near):
-            mine = among(piece["offset"], wanted)
-            mine = mine[piece["state"][mine] == RecordState.DONE]
-            for offset, done_ns in zip(piece["offset"][mine].tolist(), piece["done_ns"][mine].tolist(), strict=True):
+            own = among(piece["offset"], asked)
+            own = own[piece["state"][own] == RecordState.DONE]
+            for offset, done_ns in zip(piece["offset"][own].tolist(), piece["done_ns"][own].tolist(), strict=True):
                 found[offset] = min(done_ns, found.get(offset, done_ns))
         return found
 
     def sends(self, seq: Array) -> Iterator[tuple[Piece, Array]]:
-        """The sends, of whatever outcome and offset, of some numbers (not none): a piece, and which rows of it."""
+        """The sends with the numbers ``seq`` (not empty), of any outcome and offset: pieces, and which rows of each."""
         near = Near("seq", "seq", [(number, number) for number in np.unique(seq).tolist()])
         for folder in PRODUCED:
             for piece in self._files.read(self._task, folder, ["seq"], near):
-                those = among(piece["seq"], seq)
-                if len(those):
-                    yield piece, those
+                match = among(piece["seq"], seq)
+                if len(match):
+                    yield piece, match

@@ -1,10 +1,10 @@
-"""Cuts the records of a run into tasks: one partition, one range of offsets, and the row groups that can hold them.
+"""Cuts the records of a run into tasks: one partition, one range of offsets, and the row groups that may hold them.
 
-A task needs memory for its own records only. What looks at deliveries in the order of a member, or at a partition as a
-whole, takes these piece by piece (``Task.spans``).
+A task needs memory only for its own records. Rules about a member's deliveries in order, or about a whole partition,
+process these piece by piece (``Task.spans``).
 
-Only the footers of the Parquet files are read here. A task names files and row groups, never records: whoever performs
-it reads them itself (``columns``).
+Only the footers of the Parquet files are read here. A task names files and row groups, not records: the worker that
+performs the task reads the records (``columns``).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from fencepost.checkers.tables.rows import Damage
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
 from fencepost.history.run_folder import listed, opened
 
-# Records of one task: memory is some 150 bytes for each, and a cut partition is read by a quarter more. Columns of so
-# many stay below the 32 MiB from which malloc takes new pages for every array, and gives them back.
+# Records per task. Each needs about 150 bytes of memory; cutting a partition adds a quarter to what is read. Columns of
+# this length stay below 32 MiB; for a larger array malloc maps new pages each time, and unmaps them afterwards.
 WIDTH = 4_170_000
-UNACKED = ".unacked.parquet"  # these have no offsets: every task of their partition gets all of them
+UNACKED = ".unacked.parquet"  # these sends have no offsets: every task of their partition reads all of them
 COLUMNS = {"delivered": DELIVERED_COLUMNS, "log": LOG_COLUMNS}
 COLUMNS |= dict.fromkeys(("produced", "unacked"), PRODUCED_COLUMNS)
-COUNTERS = ("ord", "interval", "poll")  # of delivered records: they ascend, unless a history is very odd
+COUNTERS = ("ord", "interval", "poll")  # of delivered records: they ascend, except in very unusual histories
 FIRST, LAST = -(1 << 62), 1 << 62
 
 
 class RowGroup(NamedTuple):
-    """One row group of one file, with the offsets that its statistics tell.
+    """One row group of one file, with the range of its offsets by its statistics.
 
-    ``folder`` is delivered, produced, unacked (of the folder produced) or log. ``counters``: the least and the greatest
-    of each of ``COUNTERS`` in delivered records, as far as statistics tell.
+    ``folder`` is delivered, produced, unacked (files of the folder produced) or log. ``counters``: the least and the
+    greatest value of each of ``COUNTERS`` in delivered records, if statistics have them.
     """
 
     folder: str
@@ -56,15 +56,15 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Task:
-    """What to judge of ``tp``: the records from offset ``low`` to before ``high``.
+    """The records of ``tp`` to judge, from offset ``low`` to before ``high``.
 
     Attributes:
-        rules: which rules look at them, see ``kernel``.
-        spans: what these look at one after the other, each from one number to before another: row groups of a member's
-            file, ranges of offsets; or the windows of time that they look at alone.
-        rows: how many rows have to be read, about.
+        rules: the rules to apply, see ``kernel.RULES``.
+        spans: what these process one after the other, each from one number to before another: row groups of a member's
+            file, or ranges of offsets; or the windows of time to which they are limited.
+        rows: about how many rows have to be read.
         parts: what has to be read: (folder, file, row groups).
-        all: the same for the whole partition, for rules that look further.
+        all: the same for the whole partition, for rules that need more than the range.
     """
 
     tp: int
@@ -77,15 +77,15 @@ class Task:
     all: Parts = ()
 
     def whole(self) -> Task:
-        """The same for the whole partition."""
+        """The task for the whole partition."""
         return replace(self, low=FIRST, high=LAST, parts=self.all)
 
     def only(self, file: str) -> Task:
-        """The same for the files of one name alone, given without suffix."""
+        """The task limited to the files of one name, given without suffix."""
         return replace(self, parts=tuple(part for part in self.parts if part[1] == f"{file}.parquet"))
 
     def stretch(self, begin: int, end: int) -> Task:
-        """The same for some of the row groups of its only file, by their places among these."""
+        """The task limited to some row groups of its only file, from index ``begin`` to before ``end``."""
         ((folder, file, groups),) = self.parts
         return replace(self, parts=((folder, file, groups[begin:end]),))
 
@@ -95,7 +95,7 @@ class Task:
 
 
 def read_groups(run: Path) -> tuple[list[RowGroup], tuple[Damage, ...]]:
-    """The row groups of all record files, and which files cannot be read."""
+    """The row groups of all record files, and the files that cannot be read."""
     import pyarrow.parquet as pq
 
     found: list[RowGroup] = []
@@ -117,8 +117,8 @@ def read_groups(run: Path) -> tuple[list[RowGroup], tuple[Damage, ...]]:
 
 
 def _groups(folder: str, file: str, metadata: object) -> Iterator[RowGroup]:
-    if lack := misfit(metadata.schema.to_arrow_schema(), COLUMNS[folder]):  # type: ignore[attr-defined]
-        raise ValueError(lack)
+    if reason := misfit(metadata.schema.to_arrow_schema(), COLUMNS[folder]):  # type: ignore[attr-defined]
+        raise ValueError(reason)
     names = [metadata.schema.column(n).name for n in range(metadata.num_columns)]  # type: ignore[attr-defined]
     tp_at, offset_at = names.index("tp"), names.index("offset")
     for number in range(metadata.num_row_groups):  # type: ignore[attr-defined]
@@ -134,13 +134,13 @@ def _groups(folder: str, file: str, metadata: object) -> Iterator[RowGroup]:
 
 
 def statistics_of(column: Any) -> Any:
-    """The statistics of a column of a row group; None where they do not tell all of its values."""
+    """The statistics of a column of a row group; None if they do not cover all of its values."""
     found = column.statistics
     return found if found and found.has_min_max and found.has_null_count and not found.null_count else None
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges (or windows of time), each from one number to before another, joined where they overlap."""
+    """Ranges (or windows of time), each from one number to before another, merged where they overlap."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if found and low < found[-1][1]:
@@ -151,10 +151,10 @@ def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def cut(groups: Sequence[RowGroup], partitions: Iterable[int], width: int = WIDTH) -> list[Task]:
-    """The tasks of a run; together they cover every offset there is of each partition.
+    """The tasks of a run; together they cover all offsets of each partition.
 
-    A partition of more than ``width`` records is cut into ranges; what concerns the order of a member's deliveries, or
-    a partition as a whole, are then tasks of their own.
+    A partition of more than ``width`` records is cut into ranges. Rules about the order of a member's deliveries, or
+    about a partition as a whole, are then separate tasks.
     """
     by_tp: dict[int, list[RowGroup]] = defaultdict(list)
     for group in groups:
@@ -175,7 +175,7 @@ def cut(groups: Sequence[RowGroup], partitions: Iterable[int], width: int = WIDT
 
 
 def _ranges(groups: Sequence[RowGroup], width: int) -> Iterator[tuple[int, int]]:
-    """Ranges with some ``width`` records of the log in each; where possible they begin with a row group."""
+    """Ranges with about ``width`` records of the log in each; where possible they begin with a row group."""
     edges, rows = [FIRST], 0
     for group in sorted((group for group in groups if group.folder == "log"), key=lambda group: group.low):
         pieces = -(-group.rows // width)
@@ -189,9 +189,9 @@ def _ranges(groups: Sequence[RowGroup], width: int) -> Iterator[tuple[int, int]]
 
 
 def _stretches(groups: Sequence[RowGroup], width: int) -> Spans:
-    """Row groups of a file that follow each other, with some ``width`` records in each stretch of them.
+    """Stretches of consecutive row groups of a file, with about ``width`` records in each.
 
-    A stretch ends only where all counters go on above what they were: what is then to be remembered is little.
+    A stretch ends only where all counters continue above their earlier values, so that little has to be carried over.
     """
     edges, rows, may_end = [0], 0, _ascending(groups)
     for number, group in enumerate(groups):
@@ -203,7 +203,10 @@ def _stretches(groups: Sequence[RowGroup], width: int) -> Spans:
 
 
 def _ascending(groups: Sequence[RowGroup]) -> list[bool]:
-    """Before which row groups all counters are below what they are from there on; the first one is unique."""
+    """For each row group, whether it may begin a stretch: no counter is lower from there on than before.
+
+    The first counter, ``ord``, is unique: it must be higher.
+    """
     if any(len(group.counters) != len(COUNTERS) for group in groups):
         return [False] * len(groups)
     least, most = np.array([group.counters for group in groups], np.int64).transpose(2, 0, 1)
@@ -214,14 +217,14 @@ def _ascending(groups: Sequence[RowGroup]) -> list[bool]:
 def task(
     groups: Iterable[RowGroup], tp: int, low: int, high: int, rules: str, spans: Spans = (), file: str = ""
 ) -> Task:
-    """A task over some offsets of a partition, whose row groups are among ``groups``; of one ``file`` alone."""
+    """A task for a range of offsets of a partition, with its row groups among ``groups``; of one ``file``, if given."""
     groups = [group for group in groups if group.tp == tp]
-    wanted = [
+    needed = [
         group
         for group in groups
         if (group.folder == "unacked" or (group.low < high and group.high >= low)) and file in ("", group.file)
     ]
-    return Task(tp, low, high, rules, spans, sum(group.rows for group in wanted), _parts(wanted), _parts(groups))
+    return Task(tp, low, high, rules, spans, sum(group.rows for group in needed), _parts(needed), _parts(groups))
 
 
 def _parts(groups: Iterable[RowGroup]) -> Parts:

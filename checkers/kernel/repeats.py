@@ -1,4 +1,4 @@
-"""Kernel rules about records that come again in another assignment interval, late, or for ever."""
+"""Kernel rules about records that are processed again: in another assignment interval, too late, or over and over."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: TaskData) -> None:
-    """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: once more."""
+    """The kinds of redelivery, and ``stale-offset-answer``: a record was finished again in another interval."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
@@ -35,18 +35,18 @@ def repeats(part: TaskData) -> None:
     former, later = rows.take(pairs), rows.take(pairs + 1)
     in_force, reported, stale, unseen = (least <= later.offset for least in _began(part, later))
     below = ~in_force & (stale | ~reported)
-    act, says = part.declared(later.delivered_ns)
+    act, excuse_of = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
     expired = _expired(part, former, later)
 
-    went = _went(part, later)
-    left = went | _left_behind(part, former)
+    went = _after_move(part, later)
+    left = went | _before_move(part, former)
 
     def by_stale_answer(later_who: int, former_who: int, act: int) -> Label:
-        return Label(blamed(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", says(act))
+        return Label(blamed(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", excuse_of(act))
 
     def below_commit(later_who: int, former_who: int, act: int, went: int, unseen: int) -> Label:
-        cause, excuse = part.tables.by_seek(went > 0, says(act))
+        cause, excuse = part.tables.by_seek(went > 0, excuse_of(act))
         return Label(blamed(rows.names[later_who], rows.names[former_who]), cause or NOT_SEEN * unseen, excuse)
 
     _put(part, KIND, [later.who, former.who, act], by_stale_answer, later, below & stale)
@@ -60,16 +60,16 @@ def repeats(part: TaskData) -> None:
     def again(former_who: int, interval: int, later_who: int, act: int, expired: int, left: int) -> Label:
         members = blamed(rows.names[former_who], rows.names[later_who])
         reason = EXPIRED if expired else reasons[former_who, interval][1]
-        return Label(members, *part.tables.by_seek(left > 0, says(act) or reason))
+        return Label(members, *part.tables.by_seek(left > 0, excuse_of(act) or reason))
 
     kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
     avoidable = np.array([kind == "avoidable-redelivery" for kind in kinds], bool) & ~expired
-    for kind, mine in (("redelivery", ~avoidable), ("avoidable-redelivery", avoidable)):
-        _put(part, kind, [former.who, former.interval, later.who, act, expired, left], again, later, ~below & mine)
+    for kind, chosen in (("redelivery", ~avoidable), ("avoidable-redelivery", avoidable)):
+        _put(part, kind, [former.who, former.interval, later.who, act, expired, left], again, later, ~below & chosen)
 
 
 def _expired(part: TaskData, former: Rows, later: Rows) -> Array:
-    """Which are done again as a committed offset above them had expired in between."""
+    """Which records were done again after a committed offset above them had expired in between."""
     found = np.zeros(len(later), bool)
     for expiry in part.tables.expiries.get(part.tp, ()):
         begin_ns, end_ns = expiry.written
@@ -78,13 +78,13 @@ def _expired(part: TaskData, former: Rows, later: Rows) -> Array:
     return found
 
 
-def _went(part: TaskData, rows: Rows) -> Array:
-    """Which rows were delivered after their program had moved its position to them, or below, in their interval."""
+def _after_move(part: TaskData, rows: Rows) -> Array:
+    """Which rows were delivered after their program, in their interval, moved its position to their offset or below."""
     return _by_moves(part, rows, part.moves, lambda move: rows.delivered_ns >= move.begin_ns)
 
 
-def _left_behind(part: TaskData, rows: Rows) -> Array:
-    """Which rows were done before their program moved its position to them, or below, in their interval."""
+def _before_move(part: TaskData, rows: Rows) -> Array:
+    """Which rows were done before their program, in their interval, moved its position to their offset or below."""
 
     def moves(name: str, number: int) -> Sequence[Seek]:
         interval = part.tables.interval.get((name, part.tp, number))
@@ -99,14 +99,14 @@ def _by_moves(
     found = np.zeros(len(rows), bool)
     if part.tp in part.tables.moves_by_tp:
         for who, number in set(zip(rows.who.tolist(), rows.interval.tolist(), strict=True)):
-            mine = (rows.who == who) & (rows.interval == number)
+            own = (rows.who == who) & (rows.interval == number)
             for move in moves(rows.names[who], number):
-                found |= mine & (rows.offset >= move.offset) & when(move)
+                found |= own & (rows.offset >= move.offset) & when(move)
     return found
 
 
 def _since_ns(part: TaskData, rows: Rows) -> Array:
-    """When the interval of each row was assigned; without an interval, when the row was delivered."""
+    """When the interval of each row was assigned; for a row without an interval, when the row was delivered."""
 
     def assigned_ns(who: int, number: int) -> int:
         interval = part.interval_of(who, number)
@@ -123,8 +123,10 @@ def _put(part: TaskData, kind: str, codes: list[Array], label: Any, later: Rows,
 
 
 def _began(part: TaskData, later: Rows) -> tuple[Array, Array, Array, Array]:
-    """The least offsets by which the interval of each row may have begun, see ``Begun``; but all that it may have been
-    told counts from its first delivery on, if that is not below it."""
+    """At which offsets, or below, the interval of each row may have begun, see ``Begun``.
+
+    An answer counts as the first delivered offset of the interval if it is not above that; otherwise it does not count.
+    """
 
     def least(who: int, number: int) -> tuple[Begun, int]:
         interval = part.interval_of(who, number)
@@ -148,13 +150,13 @@ def _began(part: TaskData, later: Rows) -> tuple[Array, Array, Array, Array]:
 
 
 def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
-    """Where an interval began, if that is not below one of these offsets."""
+    """The first delivered offset of an interval if ``name`` of its ``Begun`` is not above that offset, else FOREVER."""
     began, first = streams[who, number]
     return first if getattr(began, name) <= first else FOREVER
 
 
 def _reason(part: TaskData, who: int, number: int) -> tuple[str, str]:
-    """The kind of a redelivery after this interval, and why its owner could not commit all that it had finished."""
+    """The kind of a redelivery after this interval, and why its owner could not commit all it had finished."""
     interval = part.interval_of(who, number)
     excuse = _excuse(part, interval) if interval else ""
     return "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery", excuse
@@ -175,11 +177,14 @@ def _excuse(part: TaskData, interval: Interval) -> str:
 
 
 def stale_effect(part: TaskData) -> None:
-    """``stale-effect``: rows that were done after one whose interval was assigned later are looked at one by one."""
+    """``stale-effect``: a row was done after a row of a later assignment.
+
+    Each such row is compared with the rows of its record that were done before it.
+    """
     rows = part.rows.take(part.refinished)
     if not len(rows):
         return
-    rows = rows.take(np.lexsort((rows.done_ns, rows.offset)))  # of equal ones the smaller incarnation stays first
+    rows = rows.take(np.lexsort((rows.done_ns, rows.offset)))  # of equal times the smaller incarnation is first
     rank = np.unique(_since_ns(part, rows), return_inverse=True)[1]
     begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
     first = np.repeat(begin, np.diff(np.append(begin, len(rows))))
@@ -189,7 +194,7 @@ def stale_effect(part: TaskData) -> None:
 
 
 def _stale_effect(part: TaskData, rows: Rows, first: int, index: int) -> Iterator[Detection]:
-    """The row ``index`` beside those that finished its record before, the first one of which is ``first``."""
+    """Compare the row ``index`` with the rows from ``first`` on that finished its record before it."""
     own = part.interval_of(int(rows.who[index]), int(rows.interval[index]))
     if own is None:
         return
@@ -218,7 +223,7 @@ def _why_late(part: TaskData, own: Interval, work: Window) -> str:
 
 
 def redelivery_loop(part: TaskData) -> None:
-    """``redelivery-loop``: too many deliveries of one offset, or several while nothing above it is accepted."""
+    """``redelivery-loop``: too many deliveries of one offset, or several while no offset above it was committed."""
     bounds = part.judged.bounds
     often = part.deliveries > min(2, bounds.loop_deliveries)
     if not often.any():

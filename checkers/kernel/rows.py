@@ -59,23 +59,23 @@ class Rows:
 
     @cached_property
     def finished(self) -> Array:
-        """Which are done or parked."""
+        """Which rows are done or parked."""
         return each(self.state, lambda state: (state == RecordState.DONE) | (state == RecordState.PARKED))
 
     @cached_property
     def begun(self) -> Array:
-        """Which were begun."""
+        """Which rows were begun."""
         return np.asarray(self.begin_ns > 0)
 
     @cached_property
     def breaks(self) -> Array:
-        """The rows but the first whose ``ord`` is not one above that of the row before."""
+        """The rows, except the first, whose ``ord`` is not that of the row before plus 1."""
         return breaks(self.ord)
 
     @cached_property
     def bounds(self) -> list[int]:
         """Where the rows of each incarnation begin, and where the last ones end."""
-        edges = np.arange(len(self.names) + 1, dtype=self.who.dtype)  # of another type, all rows would be copied
+        edges = np.arange(len(self.names) + 1, dtype=self.who.dtype)  # with another type, numpy would copy all rows
         return [int(n) for n in np.searchsorted(self.who, edges)]
 
     @cached_property
@@ -98,39 +98,39 @@ class Rows:
 
     @property
     def by_interval(self) -> Rows:
-        """The rows in the order of (incarnation, interval, ord): themselves, unless a history is very odd."""
+        """The rows in the order of (incarnation, interval, ord): ``self``, except in very unusual histories."""
         return self if self._sorted is None else self._sorted
 
     @cached_property
     def _sorted(self) -> Rows | None:
-        """None when they are in order: rows that hold themselves would keep their memory until it is looked for."""
+        """None if they are in order: a reference to themselves would delay the release of their memory."""
         falls = 1 + np.flatnonzero(self.interval[1:] < self.interval[:-1])
         in_order = not {*falls.tolist()} - {*self.bounds}
         return None if in_order else self.take(np.lexsort((self.ord, self.interval, self.who)))
 
 
 def concatenate(pieces: Iterable[Piece]) -> Rows:
-    """The rows of several pieces, each named by its incarnation. The pieces are used up, column by column."""
+    """The rows of several pieces, each named by its incarnation. The columns are removed from the pieces."""
     named = sorted(pieces, key=lambda piece: piece.file)
     names = tuple(dict.fromkeys(piece.file for piece in named))
-    whose = np.array([names.index(piece.file) for piece in named], np.int32)
-    who = np.repeat(whose, [piece.rows for piece in named])
+    numbers = np.array([names.index(piece.file) for piece in named], np.int32)
+    who = np.repeat(numbers, [piece.rows for piece in named])
     rows = Rows(names, who, **joined(named, [field.name for field in fields(Rows)[2:]]))
     falls = rows.breaks[rows.ord[rows.breaks] < rows.ord[rows.breaks - 1]]
     return rows.take(np.lexsort((rows.ord, who))) if {*falls.tolist()} - {*rows.bounds} else rows
 
 
 def inside(begin_ns: Array, end_ns: Array, windows: Sequence[Window]) -> Array:
-    """Which of the spans from ``begin_ns`` to ``end_ns`` have a moment in common with a window."""
+    """Which of the spans from ``begin_ns`` to ``end_ns`` overlap or touch a window."""
     if not windows:
         return np.zeros(len(begin_ns), bool)
     begins, ends = np.array(sorted(windows), np.int64).T
-    before = np.searchsorted(begins, end_ns, side="right")  # those that begin before a span ends, and their last end
+    before = np.searchsorted(begins, end_ns, side="right")  # how many windows begin by the end of each span
     return np.asarray(np.append(-1, np.maximum.accumulate(ends))[before] >= begin_ns)
 
 
 def of_streams(who: Array, interval: Array, ask: Callable[[int, int], int]) -> Array:
-    """For each row what ``ask`` says of its incarnation and interval number; asked once for each two."""
-    both = (who.astype(np.int64) << 32) + interval  # one number: numpy is slow to find different rows of two
+    """For each row, the result of ``ask`` for its incarnation and interval number; called once for each such pair."""
+    both = (who.astype(np.int64) << 32) + interval  # one number: numpy finds unique pairs slowly
     _, first, of = np.unique(both, return_index=True, return_inverse=True)
     return np.array([ask(int(who[row]), int(interval[row])) for row in first], np.int64)[of]

@@ -1,4 +1,4 @@
-"""Kernel rules about partitions that stand still while records wait: in the quiet window, after a step, beside one."""
+"""Kernel rules about partitions without deliveries while records wait: in the quiet window, after or during a step."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _Watch(NamedTuple):
 
     Attributes:
         first: whether only the first gap between deliveries counts.
-        owner: who must keep it going; None: whoever owns it when the bound is over.
-        step: that it is told for; None: none.
+        owner: the incarnation that must deliver; None: the owner when the bound is over.
+        step: the step whose name is reported as the cause; None: no step.
     """
 
     kind: str
@@ -37,7 +37,10 @@ class _Watch(NamedTuple):
 
 
 class _Gap(NamedTuple):
-    """A time without a delivery, longer than the bound; of black boxes without a commit, and what these had reached."""
+    """A time longer than the bound without a delivery, or, for black boxes, without a commit.
+
+    ``reached``: the offset that the commits of black boxes had reached before it.
+    """
 
     watch: _Watch
     begin_ns: int
@@ -46,7 +49,7 @@ class _Gap(NamedTuple):
 
 
 class _Stop(NamedTuple):
-    """A gap in which records waited too long: the smallest of them, and since when."""
+    """A gap in which records waited too long: the smallest of their offsets, and since when they waited."""
 
     offset: int
     since_ns: int
@@ -55,7 +58,8 @@ class _Stop(NamedTuple):
 def standing_still(part: TaskData) -> None:
     """``stuck-partition``, ``slow-recovery`` (only the first gap counts), ``collateral-stall``.
 
-    First the gaps between deliveries that are long enough, then what waited in them: nearly always there is none.
+    First finds the gaps between deliveries that are long enough, then the records that waited in them. Usually there is
+    no such gap.
     """
     watches = [watch for watch in _watches(part) if watch.window.length_ns > watch.bound_ns]
     find = _gaps_of_commits if part.tables.black_box else _gaps
@@ -77,9 +81,9 @@ def _watches(part: TaskData) -> Iterator[_Watch]:
 def _gaps(part: TaskData, watches: Sequence[_Watch]) -> list[_Gap]:
     runs: list[list[Window]] = [[] for _ in watches]
     for lot in part.lots:
-        moments = np.sort(lot.rows.delivered_ns, kind="stable")
+        times = np.sort(lot.rows.delivered_ns, kind="stable")
         for watch, found in zip(watches, runs, strict=True):
-            found += _runs(moments, watch)
+            found += _runs(times, watch)
     gaps = []
     for watch, found in zip(watches, runs, strict=True):
         begin_ns, end_ns = watch.window
@@ -91,7 +95,7 @@ def _gaps(part: TaskData, watches: Sequence[_Watch]) -> list[_Gap]:
 
 
 def _gaps_of_commits(part: TaskData, watches: Sequence[_Watch]) -> Iterator[_Gap]:
-    """Between the commits that took a partition on, each of which was written at an unknown moment of its window."""
+    """The gaps between the commits that advanced the partition; when each was written is known only as a window."""
     advances = sorted((advance.written, advance.offset) for advance in part.tables.advances(part.tp))
     for watch in watches:
         reached_ns, until_ns = watch.window
@@ -105,17 +109,20 @@ def _gaps_of_commits(part: TaskData, watches: Sequence[_Watch]) -> Iterator[_Gap
             reached_ns = max(reached_ns, when.end_ns)
 
 
-def _runs(moments: Array, watch: _Watch) -> Iterator[Window]:
-    """The times in which deliveries inside the window are not more than the bound apart."""
-    low, high = np.searchsorted(moments, watch.window.begin_ns, "right"), np.searchsorted(moments, watch.window.end_ns)
-    inside = moments[low:high]
+def _runs(times: Array, watch: _Watch) -> Iterator[Window]:
+    """The times within the window of ``watch`` in which deliveries are at most the bound apart."""
+    low, high = np.searchsorted(times, watch.window.begin_ns, "right"), np.searchsorted(times, watch.window.end_ns)
+    inside = times[low:high]
     edges = np.concatenate([[0], 1 + np.flatnonzero(np.diff(inside) > watch.bound_ns), [len(inside)]])
     for begin, end in pairwise(edges.tolist()) if len(inside) else ():
         yield Window(int(inside[begin]), int(inside[end - 1]))
 
 
 def _stops(part: TaskData, gaps: Sequence[_Gap]) -> list[_Stop | None]:
-    """What waits is visible, acknowledged, and above all that was delivered up to the begin of the gap."""
+    """For each gap, since when records waited too long; None: they did not.
+
+    A record waits if it is visible, acknowledged, and above all offsets that were delivered by the begin of the gap.
+    """
     firsts = [max(part.start, gap.reached) for gap in gaps]
     for lot in part.lots:
         rows = lot.rows
@@ -140,7 +147,7 @@ def _stop(part: TaskData, waits: Array, acked_ns: Array, gap: _Gap, first: int) 
 
 
 def _sooner(one: _Stop | None, other: _Stop | None) -> _Stop | None:
-    """Both together; ``one`` has the lower offsets."""
+    """Both stops as one; ``one`` has the lower offsets."""
     if one is None or other is None:
         return one or other
     return _Stop(one.offset, min(one.since_ns, other.since_ns))
@@ -163,7 +170,7 @@ def _report(part: TaskData, gap: _Gap, stop: _Stop) -> None:
 
 
 def _acknowledged_ns(part: TaskData) -> Array:
-    """When each place was acknowledged, -1: never."""
+    """When the record at each place was acknowledged; -1: never."""
     acked_ns = np.full(len(part.places), -1)
     for sent, where in zip(part.sent, part.sent_where, strict=True):
         where.put(acked_ns, sent["acked_ns"])

@@ -1,4 +1,5 @@
-"""Kernel rules about the order of deliveries inside one incarnation: rewind, poll-skip, history-incomplete."""
+"""Kernel rules about the deliveries of one incarnation: rewind, poll-skip, delivery-outside-assignment,
+history-incomplete."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ INSIDE = CAUSES.index("inside one poll")
 
 
 def streams(part: TaskData) -> None:
-    """``rewind`` and ``poll-skip``: delivered not above, or not right after, what its interval delivered before."""
+    """``rewind``, ``poll-skip``: an offset is not above the earlier ones of its interval, or not right after them."""
     rows = part.rows.by_interval
     jumps = breaks(rows.offset)
     for stream in rows.streams:
@@ -68,14 +69,14 @@ def _put(
     last: Array | None = None,
     count: Array | None = None,
 ) -> None:
-    act, says = part.declared(times[1])
+    act, excuse_of = part.declared(times[1])
     name = rows.names[stream.who]
     by_program = {"seek": part.tables.sought}
     part.tallies.put_many(
         kind,
         part.tp,
         [causes, act],
-        lambda cause, act: Label((name,), CAUSES[cause], says(act) or by_program.get(CAUSES[cause], "")),
+        lambda cause, act: Label((name,), CAUSES[cause], excuse_of(act) or by_program.get(CAUSES[cause], "")),
         first=first,
         last=last,
         from_ns=times[0],
@@ -85,14 +86,14 @@ def _put(
 
 
 def delivery_outside(part: TaskData) -> None:
-    """``delivery-outside-assignment``: delivered in no interval, when the member possibly had none."""
+    """``delivery-outside-assignment``: delivered in no interval, when the member cannot have owned the partition."""
     rows = part.rows.by_interval
     for stream in rows.streams:
         if part.interval_of(stream.who, stream.interval) is not None:
             continue
-        name, mine = rows.names[stream.who], slice(max(stream.begin, part.fresh), stream.end)
-        outside = ~part.possibly_owned(name, rows.delivered_ns[mine])
-        offsets, at_ns = rows.offset[mine][outside], rows.delivered_ns[mine][outside]
+        name, fresh = rows.names[stream.who], slice(max(stream.begin, part.fresh), stream.end)
+        outside = ~part.possibly_owned(name, rows.delivered_ns[fresh])
+        offsets, at_ns = rows.offset[fresh][outside], rows.delivered_ns[fresh][outside]
         codes = [np.zeros(len(offsets), np.int64)]
         times = {"from_ns": at_ns, "to_ns": at_ns}
         kind = "delivery-outside-assignment"
@@ -100,7 +101,7 @@ def delivery_outside(part: TaskData) -> None:
 
 
 def history_incomplete(part: TaskData) -> None:
-    """``history-incomplete``: a counter ``ord`` has a hole, or a number twice; a delivery before its assignment."""
+    """``history-incomplete``: a counter ``ord`` has a hole or a duplicate, or a delivery precedes its assignment."""
     _counters(part, part.rows.take(slice(part.fresh, None)) if part.fresh else part.rows)
     rows = part.rows.by_interval
     for stream in rows.streams:

@@ -1,4 +1,4 @@
-"""What the kernel's rules look at: the records of one task, and how to look up what is known about them."""
+"""The input of the kernel's rules: the records of one task, and lookups about them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class TaskData:
-    """The records of one task, and what to look up about them. ``tallies`` takes what is found.
+    """The records of one task, and lookups about them. ``tallies`` collects the findings.
 
-    ``before``: of a stretch of a member's deliveries, what is to be remembered of those before it.
+    ``before``: in a stretch of a member's deliveries, the ``Carry`` of the stretches before.
     """
 
     judged: KernelContext
@@ -45,25 +45,25 @@ class TaskData:
 
     @cached_property
     def rows(self) -> Rows:
-        """The delivered records; of a stretch, those to be remembered come first, see ``fresh``."""
+        """The delivered records; in a stretch, the carried rows are the first, see ``fresh``."""
         near = Near("begin_ns", "done_ns", self.task.spans) if self.task.rules == "overlap" else None
         pieces = self.files.read(self.task, "delivered", NEEDED.get(self.task.rules, DELIVERED), near)
         return concatenate([self.before.piece(), *pieces] if self.before else pieces)
 
     @property
     def fresh(self) -> int:
-        """From which row on ``rows.by_interval`` (and ``rows``) are new: what is below was judged before."""
+        """The first new row of ``rows`` and ``rows.by_interval``: earlier stretches judged the rows before it."""
         return len(self.before.rows) if self.before else 0
 
     @property
     def lots(self) -> Iterable[TaskData]:
-        """The records of the task, range by range where it has a whole partition that is cut."""
+        """The records of the task; range by range if it covers a whole partition that is cut."""
         if self.task.rules != "stuck":
             return [self]
         return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)
 
     def polls(self, stream: Stream) -> Array:
-        """The polls of a stream's rows. Few rules ask: that column is read only then, and only where these rows are."""
+        """The polls of a stream's rows. Few rules need them: the column is read on demand, and only near these rows."""
         if self.task.rules == "streams":
             return self.rows.by_interval.poll[stream.begin : stream.end]
         near, names = Near("interval", "interval", [(stream.interval,) * 2]), ["interval", "poll", "ord"]
@@ -76,15 +76,15 @@ class TaskData:
         rows, polls = self.rows, np.zeros(len(index), np.int64)
         who, interval = rows.who[index], rows.interval[index]
         for stream in rows.streams:
-            mine = (who == stream.who) & (interval == stream.interval)
-            if mine.any():
-                those = np.flatnonzero((rows.who == stream.who) & (rows.interval == stream.interval))
-                polls[mine] = self.polls(stream)[np.searchsorted(those, index[mine])]
+            asked = (who == stream.who) & (interval == stream.interval)
+            if asked.any():
+                of_stream = np.flatnonzero((rows.who == stream.who) & (rows.interval == stream.interval))
+                polls[asked] = self.polls(stream)[np.searchsorted(of_stream, index[asked])]
         return polls
 
     @cached_property
     def whole(self) -> PartitionLookup:
-        """What there is of the partition besides this task."""
+        """Lookups in the whole partition."""
         return PartitionLookup(self.files, self.task.whole())
 
     @cached_property
@@ -93,15 +93,15 @@ class TaskData:
         found = []
         for folder in PRODUCED:
             for piece in self.files.read(self.task, folder, SENT):
-                wanted = each(piece["outcome"], lambda outcome: outcome == SendOutcome.OK)
+                chosen = each(piece["outcome"], lambda outcome: outcome == SendOutcome.OK)
                 if folder == "unacked":
-                    wanted &= (piece["offset"] >= self.task.low) & (piece["offset"] < self.task.high)
-                found.append(piece.where(wanted))
+                    chosen &= (piece["offset"] >= self.task.low) & (piece["offset"] < self.task.high)
+                found.append(piece.where(chosen))
         return [piece for piece in found if piece.rows]
 
     @cached_property
     def log(self) -> Columns:
-        """The visible records of the log, ascending; the rows of a file, and its files, may be in any order."""
+        """The visible records of the log by ascending offset; in and among files they may be in any order."""
         names = LOG if self.task.rules != "stuck" else ["offset"]
         log = joined(list(self.files.read(self.task, "log", names)), names)
         if (log["offset"][1:] >= log["offset"][:-1]).all():
@@ -121,17 +121,17 @@ class TaskData:
 
     @property
     def start(self) -> int:
-        """Where the group starts."""
+        """The offset at which the group starts."""
         return self.judged.starts.get(self.tp, 0)
 
     @property
     def stop(self) -> int:
-        """Where its domain ends: the final committed offset."""
+        """The end of the domain, exclusive: the final committed offset, but not below the start."""
         return max(self.start, self.tables.final_committed(self.tp))
 
     @cached_property
     def places(self) -> OffsetIndex:
-        """The places of all offsets that occur: of the log, of the rows, of the acknowledged sends piece by piece."""
+        """The places of all offsets that occur: in the log, in the rows, and in each piece of acknowledged sends."""
         return OffsetIndex([self.log["offset"], self.rows.offset, *(sent["offset"] for sent in self.sent)])
 
     @cached_property
@@ -150,7 +150,7 @@ class TaskData:
 
     @cached_property
     def visible(self) -> Array:
-        """Which places are visible records of the log."""
+        """Which places have a visible record of the log."""
         return self._log_where.occupied()
 
     @cached_property
@@ -173,13 +173,13 @@ class TaskData:
 
     @cached_property
     def unheld(self) -> Array:
-        """Which places nobody finished, and had no effect where these tell what is processed."""
+        """Which places no member finished; if effects decide what was processed, only those without an effect."""
         unfinished: Array = self.finishes == 0
         return unfinished & ~self.affected if self.tables.by_effect else unfinished
 
     @cached_property
     def affected(self) -> Array:
-        """Which places had an effect, where these tell what is processed."""
+        """Which places had an effect, if effects decide what was processed; else none."""
         found = np.zeros(len(self.places), bool)
         effects = self.tables.affected.get(self.tp) if self.tables.by_effect else None
         if effects and len(found):
@@ -188,44 +188,44 @@ class TaskData:
 
     @cached_property
     def unread(self) -> Array:
-        """For each place the number (in ``passed``) of the first assignment that committed past it and of which no
-        delivery at all is recorded, where nobody tells of having been given it; -1: none."""
+        """For each visible place without a delivery, the number (in ``passed``) of the first assignment that committed
+        past it and has no recorded delivery at all; -1: none."""
         found = np.full(len(self.places), -1)
-        wanted = self.visible & (self.deliveries == 0) if self.passed else self.visible
+        undelivered = self.visible & (self.deliveries == 0) if self.passed else self.visible
         for number, (interval, _, offsets) in enumerate(self.passed):
             if self.first_delivered(interval.incarnation, interval.number) is None:
                 low, high = (self.places.below(max(edge, self.start)) for edge in (offsets.start, offsets.stop))
-                found[low:high][wanted[low:high] & (found[low:high] < 0)] = number
+                found[low:high][undelivered[low:high] & (found[low:high] < 0)] = number
         return found
 
     @cached_property
     def passed(self) -> Sequence[PassedRange]:
-        """What each assignment of the partition committed past."""
+        """The offsets that each assignment of the partition committed past, by commit."""
         return list(passed(self.tables, self.tp))
 
     @cached_property
     def refinished(self) -> Array:
-        """The finished rows whose places were finished several times."""
+        """The finished rows of places that were finished several times."""
         rows = self.again[self.rows.finished[self.again]]
         return rows[self.finishes[self.where.places(rows)] > 1]
 
     @cached_property
     def begun_ns(self) -> Array:
-        """When each place was first begun; NEVER where it never was."""
+        """When each place was first begun; NEVER if it was not."""
         return self._earliest(self.rows.begin_ns, self.rows.begun)
 
     @cached_property
     def finished_ns(self) -> Array:
-        """When each place was first finished; NEVER where it never was."""
+        """When each place was first finished; NEVER if it was not."""
         return self._earliest(self.rows.done_ns, self.rows.finished)
 
     @cached_property
     def delivered_ns(self) -> Array:
-        """When each place was first delivered; NEVER where it never was."""
+        """When each place was first delivered; NEVER if it was not."""
         return self._earliest(self.rows.delivered_ns, np.ones(len(self.rows), bool))
 
     def _earliest(self, times: Array, which: Array) -> Array:
-        """For each place the least of a time of those of its rows; NEVER where it has none."""
+        """For each place, the least of ``times`` of its rows that ``which`` selects; NEVER if there is none."""
         found = np.full(len(self.places), NEVER)
         times = times if which.all() else np.where(which, times, NEVER)
         self.where.put(found, times)
@@ -235,7 +235,7 @@ class TaskData:
         return found
 
     def logged(self, name: str) -> Array:
-        """A column of the log by place; where there is no record its least number, which no record has."""
+        """A column of the log by place; a place without a record has the type's least number, which no record has."""
         column = self.log[name]
         if self._log_where.whole:
             return column
@@ -245,7 +245,7 @@ class TaskData:
 
     @property
     def commits(self) -> Sequence[Commit]:
-        """The commits of the partition, as members tell of them."""
+        """The commits of the partition, as members recorded them."""
         return self.tables.commits_by_tp.get(self.tp, ())
 
     @property
@@ -255,33 +255,34 @@ class TaskData:
 
     @cached_property
     def owners(self) -> Owners:
-        """Who certainly owned the partition when, by the coordinator."""
+        """The certain owners of the partition over time, by the coordinator's records."""
         return Owners(self.tables, self.tp)
 
     def possibly_owned(self, name: str, at_ns: Array, but: Interval | None = None) -> Array:
-        """At which moments an incarnation may have owned the partition, in another interval than ``but``."""
+        """At which times an incarnation may have owned the partition, in another interval than ``but``."""
         if not len(at_ns):
             return np.zeros(0, bool)
         others = self.tables.intervals_of.meeting((name, self.tp), Window(int(at_ns.min()), int(at_ns.max())))
         return inside(at_ns, at_ns, [other.possible for other in others if other != but])
 
     def interval_of(self, who: int, number: int) -> Interval | None:
-        """The assignment interval that rows name."""
+        """The assignment interval with an incarnation and number as rows have them."""
         return self.tables.interval.get((self.rows.names[who], self.tp, number))
 
     def moves(self, name: str, number: int) -> Sequence[Seek]:
-        """When the program of an incarnation moved its position in an interval, as of ``Tables.moves_in``."""
+        """The moves of a program's position in an interval of its incarnation, see ``Tables.moves_in``."""
         return self.tables.moves_in(name, self.tp, self.tables.interval.get((name, self.tp, number)))
 
     def declared(self, by_ns: Array) -> tuple[Array, Callable[[int], str]]:
-        """For each moment the number of the declared act that excuses it, as of ``Tables.declared``; what each says."""
+        """For each time, the number of the declared act that excuses it (0: none), see ``Tables.declared``; and a
+        function that returns the excuse of a number."""
         acts, excused = self.tables.acts_on(self.tp), np.zeros(len(by_ns), np.int64)
         for number, act in [*enumerate(acts, 1)][::-1]:
             excused[(act.begin_ns <= by_ns) & (by_ns <= act.end_ns)] = number
         return excused, lambda number: f"declared act: {acts[number - 1].what}" if number else ""
 
     def first_delivered(self, name: str, number: int) -> First | None:
-        """The first delivery of a whole stream, of which this task may have only a part."""
+        """The first delivery of a stream, also if this task has only a part of the stream."""
         if self.tp in self.judged.cut and not self.files.within(self.task, name, number):
             return self.whole.first(name, number)
         rows, stream = self.rows.by_interval, self.rows.stream(name, number)

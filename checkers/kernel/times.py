@@ -1,4 +1,4 @@
-"""Kernel rules about who worked when: processing-overlap, work-after-reassignment, processing-after-revocation."""
+"""Kernel rules about times of processing: processing-overlap, work-after-reassignment, processing-after-revocation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ class Span(NamedTuple):
 
 
 def processing_overlap(part: TaskData) -> None:
-    """``processing-overlap``: only where spans of different incarnations meet are single records compared."""
+    """``processing-overlap``: single records are compared only where spans of different incarnations overlap.
+
+    A task that has only a range of its partition returns its spans instead (``#span``), see ``boundaries``.
+    """
     rows = part.rows.by_interval
     worked = rows.begun & (rows.done_ns > 0)
     spans = list(_spans(rows, worked))
@@ -47,8 +50,8 @@ def processing_overlap(part: TaskData) -> None:
 
 def _spans(rows: Rows, worked: Array) -> Iterator[Span]:
     for stream in rows.streams:
-        mine = slice(stream.begin, stream.end)
-        begin, done, which = rows.begin_ns[mine], rows.done_ns[mine], worked[mine]
+        span = slice(stream.begin, stream.end)
+        begin, done, which = rows.begin_ns[span], rows.done_ns[span], worked[span]
         if not which.all():
             begin, done = begin[which], done[which]
         if len(begin):
@@ -56,7 +59,7 @@ def _spans(rows: Rows, worked: Array) -> Iterator[Span]:
 
 
 def meetings(spans: Iterable[Span]) -> tuple[Window, ...]:
-    """The windows in which spans of different incarnations meet, joined where they overlap."""
+    """The windows in which spans of different incarnations overlap, merged where they overlap each other."""
     found: list[Window] = []
     running: list[Span] = []
     for span in sorted(spans):
@@ -69,7 +72,7 @@ def meetings(spans: Iterable[Span]) -> tuple[Window, ...]:
 
 
 class _Pieces(NamedTuple):
-    """Parts of the time in which rows were certainly processed. ``row`` is an index into ``rows``."""
+    """Parts of the times in which rows were certainly processed. ``row`` is an index into ``rows``."""
 
     rows: Rows
     row: Array
@@ -79,14 +82,14 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(part: TaskData, rows: Rows) -> _Pieces:
-    """Rows minus the proven pauses of their incarnations."""
+    """The times of processing of the rows, minus the proven pauses of their incarnations."""
     frozen, whole = np.zeros(len(rows), bool), rows.begin_ns < rows.done_ns
     cut: list[tuple[int, int, int]] = []
     for who, name in enumerate(rows.names):
         pauses = sorted(part.tables.lives[name].paused) if name in part.tables.lives else []
         first, last = rows.bounds[who], rows.bounds[who + 1]
-        apart = [Window(pause.begin_ns + 1, pause.end_ns - 1) for pause in pauses]
-        touched = inside(rows.begin_ns[first:last], rows.done_ns[first:last], apart)
+        inner = [Window(pause.begin_ns + 1, pause.end_ns - 1) for pause in pauses]
+        touched = inside(rows.begin_ns[first:last], rows.done_ns[first:last], inner)
         for row in (first + np.flatnonzero(touched)).tolist():
             begin_ns, done_ns = int(rows.begin_ns[row]), int(rows.done_ns[row])
             frozen[row] = any(begin_ns < p.begin_ns and p.end_ns < done_ns for p in pauses)
@@ -112,7 +115,8 @@ def _minus(window: Window, pauses: Iterable[Window]) -> Iterator[Window]:
 
 
 def _compare(part: TaskData, pieces: _Pieces) -> None:
-    """Which pieces of two incarnations overlap, and whose row is stale: of equally old ones the lesser name's."""
+    """Report pieces of two incarnations that overlap. The row of the earlier assignment is stale; if both are equally
+    old, the row of the lesser name."""
     rows, frozen, names = pieces.rows, pieces.frozen, pieces.rows.names
     one, two = _meet(rows.who[pieces.row], pieces.begin_ns, pieces.end_ns)
     if not len(one):
@@ -141,9 +145,9 @@ def _compare(part: TaskData, pieces: _Pieces) -> None:
 
 
 def _meet(who: Array, begin: Array, end: Array) -> tuple[Array, Array]:
-    """The pairs of pieces that overlap, of different incarnations; the first is of the lesser one.
+    """The pairs of overlapping pieces of different incarnations; the first of each pair is of the lesser incarnation.
 
-    Pieces are looked up in classes of about equal length, so that a long one costs no more than a short one.
+    Pieces are searched in classes of similar length, so that a long one costs no more than a short one.
     """
     length = np.log2(np.maximum(end - begin, 1)).astype(np.int64)
     found: list[Array] = []
@@ -160,7 +164,8 @@ def _meet(who: Array, begin: Array, end: Array) -> tuple[Array, Array]:
 
 
 def stale_work(part: TaskData) -> None:
-    """``processing-after-revocation`` and ``work-after-reassignment``: begun although given up, or given away."""
+    """``processing-after-revocation``, ``work-after-reassignment``: records were begun after the partition was revoked
+    or lost, or was assigned to another member."""
     rows = part.rows.by_interval
     for stream in rows.streams:
         interval = part.interval_of(stream.who, stream.interval)

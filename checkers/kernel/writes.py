@@ -1,4 +1,4 @@
-"""Kernel rules ``duplicate-write`` and ``nonmonotonic-send``: a writer's records, along the offsets of the log."""
+"""Kernel rules ``duplicate-write`` and ``nonmonotonic-send``: the records of each writer, in the order of the log."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ Array = NDArray[Any]
 
 
 def send_order(part: TaskData) -> None:
-    """Where the numbers of each writer ascend there is nothing to say.
+    """A writer whose numbers ascend needs no further check.
 
-    A task that has only some offsets of its partition tells how often they do not, the least and the greatest, see
-    ``boundaries``.
+    A task that has only a range of its partition returns how often they do not ascend, and the least and the greatest
+    number (``#sends``), see ``boundaries``.
     """
     copies = [copy.again for copy in part.tables.copies_of.get(part.tp, ())]
     sent = np.where(np.isin(part.log["offset"], copies), -1, part.log["writer"]) if copies else part.log["writer"]
     batches = _batches(sent, part.log["seq"])
     for writer in np.unique(batches.writer[batches.writer >= 0]).tolist():
-        mine = batches.take(batches.writer == writer)
-        falls = int(mine.falls.sum() + np.count_nonzero(mine.first[1:] <= mine.last[:-1]))
+        own = batches.take(batches.writer == writer)
+        falls = int(own.falls.sum() + np.count_nonzero(own.first[1:] <= own.last[:-1]))
         if part.task.rules == "offsets":
             label = Label((f"producer-{writer}",), f"{part.task.low} {part.task.high}")
-            part.tallies.put("#sends", part.tp, label, Totals(falls, int(mine.least.min()), int(mine.most.max())))
+            part.tallies.put("#sends", part.tp, label, Totals(falls, int(own.least.min()), int(own.most.max())))
         elif falls:
             which = sent == writer
             _exact(part, writer, part.log["seq"][which], part.log["offset"][which])
 
 
 class _Batches(NamedTuple):
-    """Records of one writer that lie together: how often their numbers do not ascend, and the ends of these."""
+    """Runs of consecutive records of one writer: how often their numbers do not ascend; their first, last, least and
+    greatest number."""
 
     writer: Array
     falls: Array
@@ -71,11 +72,11 @@ def _exact(part: TaskData, writer: int, seq: Array, offset: Array) -> None:
         part.tallies.put_many(kind, part.tp, codes, lambda _: label, first=offset[which], from_ns=at_ns, to_ns=at_ns)
 
 
-def _sent_ns(part: TaskData, writer: int, wanted: Array) -> dict[int, int]:
-    """When these calls of a writer were made, by number."""
+def _sent_ns(part: TaskData, writer: int, seq: Array) -> dict[int, int]:
+    """When a writer first sent each of the numbers ``seq``."""
     found: dict[int, int] = {}
-    for sends, near in part.whole.sends(wanted):
-        mine = near[sends["writer"][near] == writer]
-        for number, at_ns in zip(sends["seq"][mine].tolist(), sends["sent_ns"][mine].tolist(), strict=True):
+    for sends, near in part.whole.sends(seq):
+        own = near[sends["writer"][near] == writer]
+        for number, at_ns in zip(sends["seq"][own].tolist(), sends["sent_ns"][own].tolist(), strict=True):
             found[number] = min(at_ns, found.get(number, at_ns))
     return found
