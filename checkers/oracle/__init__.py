@@ -1,17 +1,26 @@
 """The oracle: every finding in plain, slow Python. **This is the specification**; Spark must find the same anomalies.
 
-``judge`` looks at each of ``RULES`` in turn. A rule is a generator of sightings (see ``detections.aggregate`` for how
-they become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members,
-offset, times and count. The rules are in eight modules: ``delivery`` (records against the log), ``effects`` (what
-they leave behind), ``repeats`` (a record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how
-sends landed), and ``progress``.
+``judge`` runs each of ``RULES`` in turn. A rule is a generator of sightings; ``detections.aggregate`` sums these up as
+anomalies. The docstring of a rule defines exactly which record is a sighting, and its kind, cause, excuse, members,
+offset, times and count. The rules are in eight modules:
+
+* ``delivery``: deliveries against the log, and whether the history is complete;
+* ``effects``: the outputs of processing, such as effects and dead letters;
+* ``repeats``: records that are delivered or processed more than once;
+* ``order``: the order of deliveries and of processing;
+* ``ownership``: which member owned a partition when;
+* ``commits``: commits against records;
+* ``writes``: sends against the log;
+* ``progress``: partitions and members that make no progress.
 
 Words used in the rules:
 
 * a *row* is one delivered record of one incarnation; it is *begun* when ``begin_ns`` > 0, *finished* when its state is
   done or parked; rows of one (incarnation, tp) are in the order of ``ord``;
-* the *interval* of a row is the assignment interval that it names; -1, or one without an assigned event, is none;
-* the *domain* of a partition: its visible offsets from where the group starts to before its final committed offset.
+* the *interval* of a row is the assignment interval with its number; a row has none if the number is -1, or if that
+  interval has no assigned event;
+* the *domain* of a partition: its visible offsets from the group's start to before its final committed offset;
+* *members* lists the member to blame first; *times* are ``from_ns`` and ``to_ns``.
 """
 
 from __future__ import annotations
@@ -52,19 +61,19 @@ def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Jud
 
 
 def _processed(records: Records, tables: Tables) -> Records:
-    """The records, with what the rule of processing makes of deliveries."""
+    """The records, with the state and times of each delivery by the rule of processing."""
     rules = tables.inferred_of
     rows = (as_processed(row, rules.get((row.incarnation, row.tp), ())) for row in records.delivered)
     return replace(records, delivered=tuple(rows))
 
 
 def facts(history: History, failed: Mapping[str, str]) -> JudgedCounts:
-    """How much there was to judge."""
+    """How many records were judged, and which kinds could not be judged."""
     rows = history.records.delivered
     return JudgedCounts(
         acknowledged=sum(p.outcome == SendOutcome.OK for p in history.records.produced),
         visible=len(history.records.log),
-        judged=sum(sum(map(history.domain(tp).__contains__, _looked_at(history, tp))) for tp in history.log),
+        judged=sum(sum(map(history.domain(tp).__contains__, _judged_offsets(history, tp))) for tp in history.log),
         delivered=len(rows),
         begun=sum(row.begin_ns > 0 for row in rows),
         finished=sum(row.state in FINISHED for row in rows),
@@ -75,8 +84,7 @@ def facts(history: History, failed: Mapping[str, str]) -> JudgedCounts:
     )
 
 
-def _looked_at(history: History, tp: int) -> Iterable[int]:
-    """The offsets of a partition of which something can be said: the visible ones; of one that is compacted, also those
-    that somebody had finished with before."""
+def _judged_offsets(history: History, tp: int) -> Iterable[int]:
+    """The offsets of a partition that can be judged: the visible ones, and the finished ones if it is compacted."""
     log, rows = history.log[tp], history.rows.get(tp, ()) if tp in history.tables.compacted else ()
     return {*log, *(row.offset for row in rows if history.is_finished(row))}

@@ -1,4 +1,4 @@
-"""Rules about commits against records: what a member says is done, and where the next one begins."""
+"""Rules about commits against records: what members committed and had finished, and where the next owner started."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 
 
 def commit_ahead(history: History) -> Iterator[Detection]:
-    """``commit-ahead``: a member commits past a record of its own interval that certainly nobody had finished yet.
+    """``commit-ahead``: a member commits past a record of its own interval that certainly no member had finished yet.
 
-    For each interval that delivered something, its commits that were not certainly refused, by begin, and the visible
-    records from where it started (its first delivered offset, or the greatest one in force from the assigned callback's
-    begin to the first delivery, whichever is greater) to before the committed offset: those of which no finished row
-    was done by the moment at which the commit was made at the latest (``Tables.sent_ns``); where effects tell what is
-    processed, not those that have one and no finished row. One sighting for each, at the first commit of the interval
-    that passes it. members: the incarnation; times: begin and end of the commit; excuse: an act that made the
-    partition, before the commit.
+    Only intervals with a delivery, and their commits that were not certainly refused, in the order of their begins. A
+    sighting is a visible record below the committed offset of which no finished row was done by the latest time at
+    which the client may have chosen that offset (``Tables.sent_ns``). Records below the start of the interval do not
+    count. It starts at its first delivered offset, or at the greatest committed offset in force between the begin of
+    the assigned callback and the first delivery, whichever is greater. Where effects decide what is processed, a
+    record without a finished row does not count if it has an effect.
+
+    One sighting for each record, at the first commit of the interval past it. members: the incarnation; times: begin
+    and end of the commit; excuse: a declared act that recreated the partition before the commit.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -57,20 +59,21 @@ def commit_ahead(history: History) -> Iterator[Detection]:
 
 
 def commit_above_end(history: History) -> Iterator[Detection]:
-    """``commit-beyond-end``: above any record that there ever was; see ``group_rules.commits.commit_above_end``."""
+    """``commit-beyond-end``: a commit above every known record; see ``group_rules.commits.commit_above_end``."""
     records, reached = history.records, defaultdict[int, int](int)
-    for those in (records.log, records.produced, records.delivered):
-        for record in those:
+    for kept in (records.log, records.produced, records.delivered):
+        for record in kept:
             reached[record.tp] = max(reached[record.tp], record.offset + 1)
     yield from commits.commit_above_end(history.tables, reached)
 
 
 def commit_before_send(history: History) -> Iterator[Detection]:
-    """``commit-beyond-end``: the log cannot have held this record when a commit past it was written.
+    """``commit-beyond-end``: a record was sent only after a commit past its offset had been written.
 
-    An acknowledged visible record that was sent after an accepted commit above it was certainly written, and of whose
-    offset nobody had been delivered anything before (a log that lost its tail gives an offset again); one sighting for
-    each such record, by the first of these commits (by the latest moment at which it was written, then by order).
+    A sighting is an acknowledged visible record that was sent after an accepted commit above it was certainly written.
+    It does not count if its offset had been delivered before the send: a log that lost its tail reuses offsets. The
+    commit is the first one above the record, by the latest time at which it was written, then by order.
+
     members: the commit's writer; offset: the record's; times: when the commit was written, and the send; excuse: a
     declared act before the commit.
     """
@@ -89,11 +92,15 @@ def commit_before_send(history: History) -> Iterator[Detection]:
 def off_by_one(history: History) -> Iterator[Detection]:
     """``off-by-one``: the group commits the last record it finished instead of the next one to read.
 
-    Judged at quiescence (the drain ended), and only if it holds for each partition of which anything was finished and
-    committed, and these are at least two: of the visible records at or above the final committed offset exactly one was
-    finished, the one at that offset, certainly before that commit was written; and nobody ever tried to commit past it
-    (or else the group knew better and a commit merely failed). One sighting for each partition; members: the writer of
-    the final commit; offset: the committed one; times: when it was written.
+    Judged only if the drain ended. At least two partitions must have a committed offset and a finished visible record,
+    and all these partitions must meet both conditions:
+
+    * of their visible records at or above the final committed offset, exactly one was finished: the record at that
+      offset, certainly before that commit was written;
+    * no member ever tried to commit past that offset (otherwise the group was right, and only a commit failed).
+
+    One sighting for each partition; members: the writer of the final commit; offset: the committed one; times: when it
+    was written.
     """
     if not history.tables.quiet.end_ns:
         return
@@ -103,30 +110,34 @@ def off_by_one(history: History) -> Iterator[Detection]:
         done = [offset for offset in history.visible(tp) if history.finished(tp, offset)]
         if done and final.offset >= 0:
             behind = [offset for offset in done if offset >= final.offset]
-            found.append((final, behind == [final.offset] and _knew(history, final)))
+            found.append((final, behind == [final.offset] and _finished_before(history, final)))
     if len(found) > 1 and all(behind for _, behind in found):
         for final, _ in found:
             members, times = blamed(history.tables.writer(final)), (final.at_ns, final.at_ns)
             yield Detection("off-by-one", final.tp, members, "", "", final.offset, *times)
 
 
-def _knew(history: History, final: OffsetCommit) -> bool:
-    """Whether the record at a committed offset was finished before the commit, and nobody tried to commit more."""
+def _finished_before(history: History, final: OffsetCommit) -> bool:
+    """Whether the record at the committed offset was finished before the commit, and no member tried to commit more."""
     done_ns = min(row.done_ns for row in history.finished(final.tp, final.offset))
     return done_ns < final.written.begin_ns and not tried_past(history.tables, final)
 
 
 def work_after_fencing(history: History) -> Iterator[Detection]:
-    """``work-after-fencing``: a commit was refused because the member is out, and it goes on as if it were in.
+    """``work-after-fencing``: a commit was refused because the member was fenced, and the member goes on processing.
 
-    The *fence* of an interval is its first commit (but of mode ``auto``: nobody knows the generation that it was sent
-    with) whose error is one of ``FENCES``. A row of that interval that was begun, and delivered more than one heartbeat
-    interval after the answer, and not by the first such poll of the interval (which may have begun before), with no
-    generation later than the commit's begun by then that its incarnation was in (a cooperative member keeps its
-    partitions when it joins again; it also may hear of the next generation before the answer to a commit of the last
-    one). None where the member does not tell the commit's generation. One sighting for each such row; members: the
-    incarnation; cause: the error; excuse: what hindered it between the answer and the row's begin (``hindrance``);
-    offset: the row's; times: the answer, and the row's begin.
+    The *fence* of an interval is its first commit whose error is one of ``FENCES``. Commits of mode ``auto`` do not
+    count: the program did not see their answers. A sighting is a row of that interval that
+
+    * was begun, and was delivered more than one heartbeat interval after the answer to the fence,
+    * but not by the first poll of the interval that returned so late: that poll may have begun before the answer;
+    * and before whose begin the incarnation was in no generation later than the fence's (``back_ns``). A cooperative
+      member keeps its partitions when it rejoins, and may learn of the next generation before it receives the answer to
+      a commit of the previous one.
+
+    There is none if the member did not report the commit's generation. members: the incarnation; cause: the error;
+    excuse: a fault or stall between the answer and the row's begin (``hindrance``); offset: the row's; times: the
+    answer, and the row's begin.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -143,19 +154,24 @@ def work_after_fencing(history: History) -> Iterator[Detection]:
 
 
 def wrong_start(history: History) -> Iterator[Detection]:
-    """``wrong-start``, ``stale-offset-answer``: an assignment interval does not begin where the group had got to.
+    """``wrong-start``, ``stale-offset-answer``: the first delivery of an assignment interval is at a wrong offset.
 
-    Judged if the audit saw that record. Right is the first visible record at or above any offset in force
-    (``reported_offsets``); where there was none, or one above the end of the log, the group's start, and with a
-    reset policy of ``latest`` anything. Also right: what follows all that this incarnation had got of the partition
-    before (it kept its position). And what an answer told it that brokers gave it for this interval (``answers``): if
-    one of those is stale, the kind is ``stale-offset-answer``, cause ``wrong-start``, and else it is nothing.
+    Judged only if the first delivered record is visible at the audit. It is right if it is the first visible record at
+    or above
+
+    * a committed offset that was in force (``reported_offsets``), or the group's start if that is higher;
+    * the group's start, if no offset was committed, or one above the end of the log. With the reset policy ``latest``
+      every record is right then;
+    * the offset after the last one that this incarnation had received of the partition in an earlier interval: it kept
+      its position;
+    * the offset in an answer of a broker to its fetch of committed offsets for this interval (``answers``). If a stale
+      answer explains the start, the kind is ``stale-offset-answer`` with cause ``wrong-start``.
 
     cause ``seek``: it is the first visible record at or above an offset to which the program had moved its position in
-    the interval by then, as it may where its offsets are elsewhere; else ``answer not seen``: nothing shows an answer,
-    and a stale one may be why (``unseen``). excuse: a declared act before the delivery; else, of cause ``seek``, as for
-    ``rewind``. members: the incarnation; offset: the delivered one; times: the assigned callback's begin, and the
-    delivery.
+    the interval by then, as a program does that stores its offsets elsewhere; else ``answer not seen``: no answer was
+    logged, and a stale one may explain the start (``unseen``). excuse: a declared act before the delivery; else, for
+    cause ``seek``, as for ``rewind``. members: the incarnation; offset: the delivered one; times: the assigned
+    callback's begin, and the delivery.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]
@@ -166,21 +182,24 @@ def wrong_start(history: History) -> Iterator[Detection]:
             continue
         if wrong := answered_offsets(history.tables, interval, first.delivered_ns, begins):
             (kind, cause), excuse = wrong, history.declared(tp, first.delivered_ns)
-            if kind == "wrong-start" and _went(history, interval, first):
+            if kind == "wrong-start" and _starts_by_seek(history, interval, first):
                 cause, excuse = "seek", excuse or history.tables.sought
             times = (interval.assigned_begin_ns, first.delivered_ns)
             yield Detection(kind, tp, (incarnation,), cause, excuse, first.offset, *times)
 
 
-def _went(history: History, interval: Interval, first: Delivered) -> bool:
-    """Whether the program had moved its position to a record, or below it where no other one is visible."""
+def _starts_by_seek(history: History, interval: Interval, first: Delivered) -> bool:
+    """Whether a row is the first visible record at or above an offset to which the program had moved its position."""
     visible = history.visible(interval.tp)
     moves = history.tables.moves_in(interval.incarnation, interval.tp, interval, first.delivered_ns)
     return any(first.offset in visible[bisect_left(visible, move.offset) :][:1] for move in moves)
 
 
 def _begins(history: History, interval: Interval, first: Delivered, reported: Sequence[int], reset: bool) -> bool:
-    """Whether who is told one of some offsets, and may reset its position or not, begins with a row."""
+    """Whether a client begins with a row if it fetched one of the ``reported`` offsets.
+
+    ``reset``: whether the client may also have reset its position.
+    """
     tp, visible = interval.tp, history.visible(interval.tp)
     if history.record(tp, first.offset) is None or (reset and history.tables.resets_to_end):
         return True

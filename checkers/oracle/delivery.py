@@ -19,9 +19,11 @@ DIED = ("killed", "crashed")
 def lost_write(history: History) -> Iterator[Detection]:
     """``lost-write``: an acknowledged send whose record (offset, writer, seq) is not in the log at the audit.
 
-    Not below the log's start: retention or an act deleted that. Nor where a later record of its key replaced it
-    (``History.replaced``): that one is to be there, or lost.
-    members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on it.
+    Not below the log's start: retention or a declared act deleted these records. Nor if compaction may have replaced
+    the record by a later one of its key (``History.replaced``): that one must be in the log, or is lost itself.
+
+    members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on the
+    partition.
     """
     for p in history.records.produced:
         if p.outcome != SendOutcome.OK or p.offset < history.tables.log_start(p.tp):
@@ -36,18 +38,23 @@ def vanished(history: History) -> Iterator[Detection]:
     """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row whose record (key, writer, seq) is not in the log
     at its offset.
 
-    Not below the log's start: retention or an act deleted that. Nor, if it was sent and not aborted, or is of a writer
-    that nobody knows, where a later record of its key replaced it (``History.replaced``); or where it is of such a
-    writer, and may have been a tombstone that is gone by now.
+    Not below the log's start: retention or a declared act deleted these records. Nor if compaction may have removed
+    the record:
 
-    * ``aborted-read`` (Adya's G1a) when it (tp, key, writer, seq) is among the sends and one of these was aborted with
-      its transaction (outcome ``aborted``): who reads with ``read_committed`` is never given it (KIP-98);
-    * else ``delivered-then-lost`` when it is among the sends, of any outcome, for a consumer gets only what is
-      replicated;
+    * a later record of its key replaced it (``History.replaced``), and it was sent and not aborted, or its writer is
+      unknown;
+    * or its writer is unknown, no record is at its offset, and it may have been a tombstone that is deleted by now.
+
+    The kind of the others:
+
+    * ``aborted-read`` (Adya's G1a) if the record (tp, key, writer, seq) is among the sends and one of these was aborted
+      with its transaction (outcome ``aborted``): a consumer with ``read_committed`` never receives it (KIP-98);
+    * else ``delivered-then-lost`` if the record is among the sends, with any outcome: a consumer receives only
+      replicated records;
     * else ``phantom``.
 
-    members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that its
-    consumer reads what is not committed, or that nobody knows (``BaseTables.uncommitted``).
+    members: the incarnation; times: delivered_ns; excuse: a declared act on the partition; else, for an aborted read,
+    that the consumer reads uncommitted records, or that this is unknown (``BaseTables.uncommitted``).
     """
     for row in history.records.delivered:
         there = history.record(row.tp, row.offset)
@@ -64,7 +71,7 @@ def vanished(history: History) -> Iterator[Detection]:
 
 
 def _compacted(history: History, row: Delivered, known: bool) -> bool:
-    """Whether compaction may have taken a record that was delivered; ``known``: its send is."""
+    """Whether compaction may have removed a delivered record; ``known``: its send is recorded, and was not aborted."""
     if known or row.writer >= 0:
         return known and history.replaced(row)
     gone = history.tables.tombstone_gone(row.tp, row.delivered_ns)
@@ -74,8 +81,9 @@ def _compacted(history: History, row: Delivered, known: bool) -> bool:
 def inconsistent_offsets(history: History) -> Iterator[Detection]:
     """``inconsistent-offsets``: one offset was delivered with two contents (key, writer, seq).
 
-    Of the rows of one offset (by delivered_ns, incarnation, ord) each that differs from the first one. members: its
-    incarnation, then the first one's; times: delivered_ns of the first one, and its own; excuse: a declared act on it.
+    One sighting for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row. members:
+    its incarnation, then the first row's; times: delivered_ns of the first row, and its own; excuse: a declared act on
+    the partition.
     """
     for (tp, offset), (first, *others) in history.of_offset.items():
         for row in others:
@@ -86,25 +94,34 @@ def inconsistent_offsets(history: History) -> Iterator[Detection]:
 
 
 def unseen(history: History) -> Iterator[Detection]:
-    """``unseen``: a visible record of the domain that nobody finished, and that had no effect where these tell that.
+    """``unseen``: a visible record of the domain that no member finished; not if effects decide, and it has one.
 
     Its *passer* is the first commit of its partition (by begin_ns, then incarnation) with an offset above it that was
     not definitely refused (outcome ``fail``). Its *holder* is the row that was delivered last (by delivered_ns, then
-    incarnation), preferring rows in doubt: begun, state still begun, the incarnation killed or crashed.
+    incarnation), preferring rows in doubt: rows in the state begun whose incarnation was killed or crashed.
 
-    * cause ``unrecorded``: no row, and an assignment committed past it of which no delivery at all is recorded
-      (``History.unread``); else ``seek``: no row, and the passer's program (anybody's, without a passer) had moved its
-      position past it, not because of an aborted transaction, before the passer's begin, and had got nothing above it
-      before that in the interval of the move; else ``expired``: no row, and the group, which begins at the end where
-      nothing is committed, did so after its committed offset had expired: of the first deliveries in intervals that
-      were assigned since, the earliest is above this record, which is not below that offset; else ``skipped``: no row;
-      ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder. (A program may go where it
-      likes, and choose its reset policy. What nobody processes is lost all the same.)
-    * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
-    * excuse: a declared act on the partition; one that made it, of a record that it may have led members past, so that
-      nobody got it (``Tables.passed_over``); else, when the holder's poll is the last one that brought records of its
-      (incarnation, tp, interval): ``in hand when its owner died`` (the interval ended by death), or ``in hand when
-      its owner was evicted`` (it ended by lost, or the coordinator removed the owner before it was given up).
+    The cause of a record without a row is the first that holds:
+
+    * ``unrecorded``: an assignment without any recorded delivery committed past it (``History.unread``);
+    * ``seek``: the program of the passer's incarnation had moved its position past it, not because of an aborted
+      transaction, before the passer's begin, and had received no record above it in that interval before the move.
+      Without a passer the move of any program counts;
+    * ``expired``: the group resets to the end of the log, and its committed offset, at or below this record, had
+      expired. The earliest first delivery of the intervals that were assigned since is above this record;
+    * ``skipped``.
+
+    The cause of the others: ``in-doubt`` if the holder is in doubt, else ``committed-unprocessed``. A program may move
+    its position and choose its reset policy; a record that no member processes is lost all the same.
+
+    members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member reported a passer).
+    The excuse is the first that holds:
+
+    * a declared act on the partition;
+    * a declared act that recreated the partition: positions in its predecessor may have made members skip the record
+      (``Tables.passed_over``);
+    * if the holder's poll is the last one that returned records of its (incarnation, tp, interval): ``in hand when its
+      owner died`` (the interval ended by death), or ``in hand when its owner was evicted`` (it ended by lost, or the
+      coordinator removed the owner before the end of its revocation).
     """
     last_poll = {stream: max(row.poll for row in rows) for stream, rows in history.streams.items()}
     for tp, log in history.log.items():
@@ -114,10 +131,10 @@ def unseen(history: History) -> Iterator[Detection]:
             if offset not in domain or history.finished(tp, offset) or history.had_effect(tp, offset):
                 continue
             passer = next((c for c in passing if c.offset > offset), None)
-            yield _unseen(history, tp, offset, passer, last_poll)
+            yield _unprocessed(history, tp, offset, passer, last_poll)
 
 
-def _unseen(
+def _unprocessed(
     history: History, tp: int, offset: int, passer: Commit | None, last_poll: Mapping[tuple[str, int, int], int]
 ) -> Detection:
     rows = history.of_offset.get((tp, offset), [])
@@ -136,7 +153,7 @@ def _unseen(
 
 
 def _why_skipped(history: History, tp: int, offset: int, passer: Commit | None) -> str:
-    """Why nobody was given a record, as far as is known."""
+    """The cause of ``unseen`` for a record that was never delivered."""
     if offset in history.unread(tp):
         return "unrecorded"
     if _sought(history, tp, offset, passer):
@@ -145,7 +162,7 @@ def _why_skipped(history: History, tp: int, offset: int, passer: Commit | None) 
 
 
 def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bool:
-    """Whether a program moved its position past a record that nobody was given."""
+    """Whether a program moved its position past a record that was never delivered."""
     for seek, interval in history.tables.passing(tp):
         before = passer is None or (passer.incarnation == seek.incarnation and seek.begin_ns <= passer.begin_ns)
         rows = history.streams.get((seek.incarnation, tp, interval.number), ())
@@ -156,7 +173,11 @@ def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bo
 
 
 def forgotten(history: History, tp: int) -> Iterator[tuple[int, int]]:
-    """What the group went past when it began at the end, as its committed offset had expired: from there, to where."""
+    """The offsets that the group may have skipped after an expiry, if it resets to the end of the log.
+
+    Each range goes from the expired offset to before the earliest first delivery of the intervals that were assigned
+    since (0: there was none).
+    """
     if history.tables.resets_to_end:
         intervals = history.tables.intervals_by_tp.get(tp, ())
         for expiry in history.tables.expiries.get(tp, ()):
@@ -188,10 +209,11 @@ def passes(history: History, tp: int) -> list[Commit]:
 
 
 def unconsumed(history: History) -> Iterator[Detection]:
-    """``unconsumed``: a visible record at or above the final committed offset that nobody finished.
+    """``unconsumed``: a visible record at or above the final committed offset that no member finished.
 
-    Not below the group's start, and only when the drain ended. members: whoever was assigned the partition last (of
-    black boxes by the coordinator's log); times: the quiet window.
+    Not below the group's start, and only if the drain ended. A record with an effect does not count where effects
+    decide what is processed. members: the incarnation that was assigned the partition last (for black boxes by the
+    coordinator's log); times: the quiet window.
     """
     quiet = history.tables.quiet
     if not quiet.end_ns:
@@ -207,11 +229,12 @@ def unconsumed(history: History) -> Iterator[Detection]:
 
 
 def history_incomplete(history: History) -> Iterator[Detection]:
-    """``history-incomplete``: the rows of an (incarnation, tp) cannot be all that there were, or not as they are.
+    """``history-incomplete``: rows of an (incarnation, tp) are missing, or contradict each other or their interval.
 
-    * One sighting at each row whose ``ord`` is not the one before plus 1, the first being 0. cause ``hole`` (count:
-      ords missing) or ``twice`` (count 1); times: delivered_ns of the row before (0: there is none) and of that row.
-    * One at each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
+    * One sighting for each row whose ``ord`` is not the previous one plus 1 (for the first row: not 0). cause ``hole``
+      (count: the missing ords) or ``twice`` (count 1); times: delivered_ns of the previous row (0: there is none) and
+      of that row.
+    * One for each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
       interval's assigned_begin_ns.
 
     offset: that row's; members: the incarnation.
@@ -232,23 +255,24 @@ def history_incomplete(history: History) -> Iterator[Detection]:
 
 
 def unrecorded_delivery(history: History) -> Iterator[Detection]:
-    """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that. One sighting
-    for each.
+    """``unrecorded-delivery``: a member must have received a record, and no delivery of it is recorded.
 
-    * cause ``unread``: an assignment of a user's program committed past it of which no delivery at all is recorded
-      (``History.unread``): either its client skipped all of that, or its program reads where nobody records it.
-      members: the incarnation; times: when that was assigned, and the begin of the commit.
-    * cause ``effect``: else, of a visible record of the domain, its effect was there. members: the passer (see
-      ``unseen``); times: its begin_ns.
+    One sighting for each such record.
+
+    * cause ``unread``: an assignment of a user's program committed past it, and no delivery at all of that assignment
+      is recorded (``History.unread``). Either its client skipped all these records, or the program polls where no
+      instrument records it. members: the incarnation; times: the begins of the assignment and of the commit.
+    * else cause ``effect``: a visible record of the domain has an effect, where effects decide what is processed.
+      members: the passer (see ``unseen``); times: its begin_ns (0: there is none).
     """
     for tp, log in history.log.items():
         unread, passing = history.unread(tp), passes(history, tp)
-        for offset, one in unread.items():
-            owner, times = one.interval.incarnation, (one.interval.assigned_begin_ns, one.commit.begin_ns)
+        for offset, span in unread.items():
+            owner, times = span.interval.incarnation, (span.interval.assigned_begin_ns, span.commit.begin_ns)
             yield Detection("unrecorded-delivery", tp, (owner,), "unread", "", offset, *times)
         for offset in log:
-            given = offset in unread or (tp, offset) in history.of_offset
-            if offset in history.domain(tp) and not given and history.had_effect(tp, offset):
+            delivered = offset in unread or (tp, offset) in history.of_offset
+            if offset in history.domain(tp) and not delivered and history.had_effect(tp, offset):
                 passer = next((c for c in passing if c.offset > offset), None)
                 members, at_ns = blamed(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
                 yield Detection("unrecorded-delivery", tp, members, "effect", "", offset, at_ns, at_ns)

@@ -1,4 +1,5 @@
-"""Rules about what records must have left behind, outside of the group's topics: effects, and dead letters."""
+"""Rules about the outputs of processing: effects outside the group's topics, dead letters, and copies of re-queued
+records."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def missing_effect(history: History) -> Iterator[Detection]:
-    """``missing-effect``: a visible record of the domain that has no effect, where effects are promised.
+    """``missing-effect``: a visible record of the domain that has no effect, if the scenario promises effects.
 
-    members: the passer's incarnation (see ``unseen``); times: its begin_ns (0: no member tells of it); excuse: a
+    members: the passer's incarnation (see ``unseen``); times: its begin_ns (0: no member reported a passer); excuse: a
     declared act on the partition.
     """
     for tp in history.log if history.tables.promised("effects") else ():
@@ -27,43 +28,49 @@ def missing_effect(history: History) -> Iterator[Detection]:
 
 
 def dead_letter_missing(history: History) -> Iterator[Detection]:
-    """``dead-letter-missing``: a visible record of the domain that cannot be processed and has no dead letter, where it
-    is promised that those have one (``Parked``).
+    """``dead-letter-missing``: a visible record of the domain that cannot be processed and has no dead letter, if the
+    scenario promises dead letters (``Parked``).
 
-    It cannot be processed when a member parked it and none was done with it; and, whatever members say, when the
-    workload wrote it so (``Tables.poison_every``): who swallows an error calls the record done.
+    A record cannot be processed if a member parked it and no member processed it; or if the workload made it so
+    (``Tables.poison_every``), even if a member reports it as done: a program may swallow the error.
 
-    members, times, excuse: as of ``missing-effect``.
+    members, times, excuse: as for ``missing-effect``.
     """
     for tp in history.log if history.tables.promised("parked") else ():
-        hopeless = [offset for offset in history.log[tp] if _hopeless(history, tp, offset)]
-        yield from _missing(history, "dead-letter-missing", tp, hopeless, history.tables.buried.get(tp, frozenset()))
+        poisoned = [offset for offset in history.log[tp] if _unprocessable(history, tp, offset)]
+        yield from _missing(history, "dead-letter-missing", tp, poisoned, history.tables.buried.get(tp, frozenset()))
 
 
 def per_entity_order(history: History) -> Iterator[Detection]:
-    """``per-entity-order``: a record is processed although an earlier one of its key has a dead letter that was not
-    retried yet, where it is promised that nothing is (``Parked``), or lies behind it, as it was re-queued.
+    """``per-entity-order``: a record is processed while an earlier one of its key waits in a dead letter or a copy.
 
-    Of the rows that are done each that was begun more than ``LETTER_NS`` after a dead letter, or a copy at a higher
-    offset than its own, of its key (records without a key have none) and partition was written, of a record at a lower
-    offset, and done more than ``LETTER_NS`` before that letter was retried (what was begun by then may have waited).
-    A letter does not count for what is begun after its own record was done by anybody: its writer was no longer the
-    owner, or nobody heard of it.
+    Dead letters count only if the scenario promises order (``Parked``). A *letter* of a row is a dead letter or a copy
+    of a record with the same key, in the same partition and at a lower offset. A copy must lie at a higher offset than
+    the row. Records without a key have no letters. A sighting is a row in the state done that has a letter such that
 
-    members: the incarnation, and who wrote the first such letter or copy (by time, offset, and where it is); cause
-    ``re-queued``: it is a copy; excuse: a declared act on the partition; times: that one's, and the row's begin_ns.
+    * the row was begun more than ``LETTER_NS`` after the letter was written;
+    * it was done more than ``LETTER_NS`` before the letter was retried: a row that was done later may have waited for
+      the retry;
+    * a dead letter's own record was not done before the row was begun: otherwise the letter's writer was no longer the
+      owner, or its report was lost.
+
+    members: the incarnation, and the writer of the first such letter (by time, offset, and place in its store); cause
+    ``re-queued``: that letter is a copy; excuse: a declared act on the partition; times: the letter's, and the row's
+    begin_ns.
     """
     promised = any(promise.get("in_order") for promise in history.tables.promised("parked"))
     for tp, rows in history.rows.items():
         letters = [one for one in history.tables.letters_of.get(tp, ()) if promised or one.again < FOREVER]
         own_ns = {one.offset: _first_done(history, tp, one.offset) for one in letters}
         for row in rows:
-            mine = (one for one in letters if one.key == row.key and one.offset < row.offset < one.again)
-            mine = (one for one in mine if one.again < FOREVER or row.begin_ns <= own_ns[one.offset])
-            stood = (
-                one for one in mine if one.at_ns + LETTER_NS < row.begin_ns and row.done_ns < one.retried_ns - LETTER_NS
+            earlier = (one for one in letters if one.key == row.key and one.offset < row.offset < one.again)
+            earlier = (one for one in earlier if one.again < FOREVER or row.begin_ns <= own_ns[one.offset])
+            waiting = (
+                one
+                for one in earlier
+                if one.at_ns + LETTER_NS < row.begin_ns and row.done_ns < one.retried_ns - LETTER_NS
             )
-            letter = next(stood, None)
+            letter = next(waiting, None)
             if letter and row.state == RecordState.DONE:
                 members, times = blamed(row.incarnation, letter.incarnation), (letter.at_ns, row.begin_ns)
                 excuse, cause = history.declared(tp, FOREVER), "re-queued" if letter.again < FOREVER else ""
@@ -76,10 +83,11 @@ def _first_done(history: History, tp: int, offset: int) -> int:
 
 
 def requeue_missing(history: History) -> Iterator[Detection]:
-    """``requeue-missing``: a visible record of the domain that a member finished as re-queued, with which none was
-    done, and of which there is no copy in its partition, where those are promised (``Requeued``).
+    """``requeue-missing``: a record that a member re-queued has no copy in its partition, if the scenario promises
+    copies (``Requeued``).
 
-    members, times, excuse: as of ``missing-effect``.
+    Only visible records of the domain that a member parked and no member processed. members, times, excuse: as for
+    ``missing-effect``.
     """
     for tp in history.log if history.tables.promised("requeued") else ():
         parked = [offset for offset in history.log[tp] if _parked(history, tp, offset)]
@@ -87,33 +95,36 @@ def requeue_missing(history: History) -> Iterator[Detection]:
 
 
 def requeued_and_done(history: History) -> Iterator[Detection]:
-    """``requeued-and-done``: of a record with which a member was done there is a copy, which is to be processed, too.
+    """``requeued-and-done``: a record was processed and also re-queued, so that its copy is processed again.
 
-    One sighting for each such record, by its first copy (by ``seq``) and its first row that is done (by done_ns, then
-    incarnation). members: who wrote the copy, and who was done; cause ``one owner``: they are one incarnation, which
-    was assigned the partition once; excuse: a declared act on the partition; times: the copy's, and done_ns.
+    One sighting for each such record, by its first copy (by ``seq``) and its first row in the state done (by done_ns,
+    then incarnation). members: the writer of the copy, and the incarnation of that row; cause ``one owner``: both are
+    one incarnation, which was assigned the partition once; excuse: a declared act on the partition; times: the copy's,
+    and done_ns.
     """
     first = {(copy.tp, copy.offset): copy for copy in reversed(history.tables.copies)}
     for (tp, offset), copy in first.items():
         done = [row for row in history.of_offset.get((tp, offset), ()) if row.state == RecordState.DONE]
         if done:
-            done_ns, who = min((row.done_ns, row.incarnation) for row in done)
-            cause, excuse = history.tables.one_owner(tp, copy.incarnation, who), history.declared(tp, FOREVER)
-            members, times = blamed(copy.incarnation, who), (copy.at_ns, done_ns)
+            done_ns, processor = min((row.done_ns, row.incarnation) for row in done)
+            cause, excuse = history.tables.one_owner(tp, copy.incarnation, processor), history.declared(tp, FOREVER)
+            members, times = blamed(copy.incarnation, processor), (copy.at_ns, done_ns)
             yield Detection("requeued-and-done", tp, members, cause, excuse, offset, *times)
 
 
-def _missing(history: History, kind: str, tp: int, wanted: Iterable[int], made: Collection[int]) -> Iterator[Detection]:
-    """A sighting for each of the ``wanted`` offsets in the domain that is not among the ``made`` ones."""
+def _missing(
+    history: History, kind: str, tp: int, expected: Iterable[int], present: Collection[int]
+) -> Iterator[Detection]:
+    """A sighting for each of the ``expected`` offsets in the domain that is not among the ``present`` ones."""
     domain, excuse, passing = history.domain(tp), history.declared(tp, FOREVER), passes(history, tp)
-    for offset in wanted:
-        if offset in domain and offset not in made:
+    for offset in expected:
+        if offset in domain and offset not in present:
             passer = next((c for c in passing if c.offset > offset), None)
             at_ns = passer.begin_ns if passer else 0
             yield Detection(kind, tp, blamed(passer.incarnation if passer else ""), "", excuse, offset, at_ns, at_ns)
 
 
-def _hopeless(history: History, tp: int, offset: int) -> bool:
+def _unprocessable(history: History, tp: int, offset: int) -> bool:
     record, every = history.log[tp][offset], history.tables.poison_every
     if every and record.writer >= 0 and (record.seq + 1) % every == 0:
         return True

@@ -1,4 +1,4 @@
-"""One run as the oracle's rules look at it: its tables, its records, and the lookups that rules share."""
+"""The history of one run for the oracle's rules: tables, records, and the lookups that several rules share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class History:
 
     @cached_property
     def streams(self) -> Mapping[tuple[str, int, int], list[Delivered]]:
-        """Rows by (incarnation, tp, interval number), in the order of ``ord``; others are left out."""
+        """Rows by (incarnation, tp, interval number), in the order of ``ord``, without rows whose number is -1."""
         found: dict[tuple[str, int, int], list[Delivered]] = defaultdict(list)
         for rows in self.rows.values():
             for row in rows:
@@ -56,7 +56,7 @@ class History:
 
     @cached_property
     def log(self) -> Mapping[int, dict[int, Logged]]:
-        """The visible records of each partition by offset, ascending; every known partition is there."""
+        """The visible records of each partition by offset, ascending; every known partition has an entry."""
         found: dict[int, dict[int, Logged]] = {tp: {} for tp in self.tables.partitions}
         for record in sorted(self.records.log, key=lambda r: (r.tp, r.offset)):
             found.setdefault(record.tp, {})[record.offset] = record
@@ -67,7 +67,7 @@ class History:
         return list(self.log.get(tp, {}))
 
     def record(self, tp: int, offset: int) -> Logged | None:
-        """The visible record at an offset."""
+        """The visible record at an offset; None: there is none."""
         return self.log.get(tp, {}).get(offset)
 
     @cached_property
@@ -77,8 +77,10 @@ class History:
 
     @cached_property
     def aborted(self) -> Mapping[tuple[int, int, int, int], bool]:
-        """Of each record that was sent, by (tp, key, writer, seq), whether one of its sends was aborted with its
-        transaction."""
+        """Whether one of the sends of a record was aborted with its transaction, by (tp, key, writer, seq).
+
+        Only records that were sent have an entry.
+        """
         sent: dict[tuple[int, int, int, int], bool] = {}
         for p in self.records.produced:
             record = (p.tp, p.key, p.writer, p.seq)
@@ -87,8 +89,10 @@ class History:
 
     @cached_property
     def latest(self) -> Mapping[tuple[int, int], int]:
-        """In partitions that are compacted, by (tp, ``same_key``) the highest offset at which a record of a key was
-        committed, as far as is known: one that is in the log, was acknowledged, or was delivered and not aborted."""
+        """The highest known offset of each key in compacted partitions, by (tp, ``same_key``).
+
+        A record counts if it is in the log, was acknowledged, or was delivered and not aborted.
+        """
         acknowledged = (p for p in self.records.produced if p.outcome == SendOutcome.OK)
         delivered = (r for r in self.records.delivered if not self.aborted.get((r.tp, r.key, r.writer, r.seq)))
         found: dict[tuple[int, int], int] = {}
@@ -100,9 +104,10 @@ class History:
         return found
 
     def replaced(self, row: Delivered | Produced) -> bool:
-        """Whether compaction may have taken a record: nothing is at its offset, and a later one of its key was there.
+        """Whether compaction may have removed a record: no record is at its offset, and a later one has its key.
 
-        A later one whose send was never answered, and which nobody saw, does not count: it would be there itself.
+        A later record does not count if its send was never acknowledged, it was never delivered, and it is not in the
+        log: if it had been written, compaction would have kept it.
         """
         if row.tp not in self.tables.compacted or self.record(row.tp, row.offset) is not None:
             return False
@@ -118,41 +123,44 @@ class History:
         return [row for row in self.of_offset.get((tp, offset), ()) if self.is_finished(row)]
 
     def had_effect(self, tp: int, offset: int) -> bool:
-        """Whether a record's effect was there, where that tells what is processed: with or without a delivery."""
+        """Whether a record was processed by its effect, with or without a delivery; False under another rule."""
         return self.tables.by_effect and offset in self.tables.affected.get(tp, ())
 
     def unread(self, tp: int) -> Mapping[int, PassedRange]:
-        """By offset, the visible records from the group's start on that nobody tells of having been given, and that an
-        assignment committed past of which no delivery at all is recorded; the first such assignment."""
+        """The records of a partition that were committed past by an assignment without any recorded delivery.
+
+        By offset, with the first such assignment. Only visible records from the group's start on of which no member
+        recorded a delivery.
+        """
         return self._unread.get(tp, {})
 
     @cached_property
     def _unread(self) -> Mapping[int, Mapping[int, PassedRange]]:
         found: dict[int, dict[int, PassedRange]] = defaultdict(dict)
         for tp, log in self.log.items():
-            for one in passed(self.tables, tp):
-                reported = (one.interval.incarnation, tp, one.interval.number) in self.streams
-                for offset in () if reported else (o for o in log if o in one.offsets and o >= self.start(tp)):
+            for span in passed(self.tables, tp):
+                recorded = (span.interval.incarnation, tp, span.interval.number) in self.streams
+                for offset in () if recorded else (o for o in log if o in span.offsets and o >= self.start(tp)):
                     if (tp, offset) not in self.of_offset:
-                        found[tp].setdefault(offset, one)
+                        found[tp].setdefault(offset, span)
         return found
 
     def interval(self, row: Delivered) -> Interval | None:
-        """The assignment interval that a row was delivered in."""
+        """The assignment interval in which a row was delivered; None: there is none."""
         return self.tables.interval.get((row.incarnation, row.tp, row.interval))
 
     def start(self, tp: int) -> int:
-        """Where the group starts: the log's start, or its first delivered offset if its reset policy is ``latest``."""
+        """Where the group starts: the log's start, or the lowest delivered offset if its reset policy is ``latest``."""
         if self.tables.resets_to_end:
             return min((row.offset for row in self.rows.get(tp, ())), default=sys.maxsize)
         return self.tables.log_start(tp)
 
     def domain(self, tp: int) -> range:
-        """The offsets that the group answers for: from its start to before its final committed offset."""
+        """The offsets that the group must have processed: from its start to before its final committed offset."""
         return range(self.start(tp), max(self.start(tp), self.tables.final_committed(tp)))
 
     def declared(self, tp: int, by_ns: int) -> str:
-        """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
+        """The excuse: a declared act on the partition was in effect at ``by_ns``; empty: there was none."""
         return self.tables.declared(tp, by_ns)
 
 

@@ -1,4 +1,4 @@
-"""Rules about order: records jumped over inside an interval, and keys processed out of order."""
+"""Rules about order: records that an interval skipped, and keys that were processed out of order."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def poll_skip(history: History) -> Iterator[Detection]:
-    """``poll-skip``: inside one interval number of an (incarnation, tp), a row's offset jumps over visible records.
+    """``poll-skip``: inside one interval number of an (incarnation, tp), the deliveries skip visible records.
 
-    One sighting for each visible offset between where the stream was (``Place``) and its own. What comes before the
-    first row of an interval is no skip. offset: the one jumped over; times: delivered_ns of the row just before and of
-    the row; members: the incarnation. cause: ``inside one poll`` when a row of the same poll number came before it in
-    the interval; else ``seek`` when the program had moved its position past it. excuse: as for ``rewind``: a program
-    may skip what it likes, and ``unseen`` says what is lost by that.
+    One sighting for each visible offset between the position of the stream (``StreamPosition.at``) and the next row's
+    offset. Records before the first row of an interval are not skipped. offset: the skipped one; times: delivered_ns of
+    the previous row and of the row; members: the incarnation. cause: ``inside one poll`` if an earlier row of the
+    interval has the same poll number; else ``seek`` if the program had moved its position past the record. excuse: as
+    for ``rewind``: a program may skip records, and ``unseen`` reports those that are lost.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
         visible = history.visible(tp)
@@ -35,33 +35,33 @@ def poll_skip(history: History) -> Iterator[Detection]:
 
 
 def key_order(history: History) -> Iterator[Detection]:
-    """``key-order``: a record is first begun, by anyone, before an earlier one of its key is first finished.
+    """``key-order``: a record is first begun, by any member, before an earlier one of its key is first finished.
 
-    *First begin* of an offset: the smallest (begin_ns, incarnation) of its begun rows; *first finish*: the smallest
-    (done_ns, incarnation) of its finished rows; records that were never finished hold nobody up. The offsets of one key
-    are taken in ascending order; a sighting is an offset whose first begin is before the latest first finish among the
-    offsets below it (the lowest such offset, when equal). The key of an offset is that of its first delivered row.
+    *First begin* of an offset: the smallest (begin_ns, incarnation) of its begun rows. *First finish*: the smallest
+    (done_ns, incarnation) of its finished rows. A record that was never finished delays no later one. The key of an
+    offset is that of its first delivered row. A sighting is an offset whose first begin is before the latest first
+    finish among the lower offsets of its key (of equal ones, the lowest offset).
 
-    members: who began it, who finished the earlier one; excuse: a declared act before the first begin, or ``deleted``,
-    where they are two and the log begins above the earlier one: whoever owned the partition next could not be given it
-    once more; or ``compacted``, where they are two, the log is compacted and no longer has the earlier one: likewise;
-    times: the first begin, and the finish.
+    members: the incarnations of the first begin, and of that finish; times: the first begin, and the finish. excuse: a
+    declared act before the first begin; else, if these are two incarnations, ``deleted``, if the log begins above the
+    earlier record, or ``compacted``, if the log is compacted and no longer has it: the next owner could not receive the
+    earlier record again.
     """
     keys: dict[tuple[int, int], list[int]] = defaultdict(list)
     for (tp, offset), rows in sorted(history.of_offset.items()):
         keys[tp, rows[0].key].append(offset)
     for (tp, _), offsets in sorted(keys.items()):
-        latest, by, at = 0, "", -1
+        latest, finisher, at = 0, "", -1
         for offset in offsets:
             begun = [(r.begin_ns, r.incarnation) for r in history.of_offset[tp, offset] if r.begin_ns]
             begin_ns, beginner = min(begun, default=(0, ""))
             if begin_ns and begin_ns < latest:
-                deleted = _deleted(history, tp, at) if beginner != by else ""
+                deleted = _deleted(history, tp, at) if beginner != finisher else ""
                 excuse = history.declared(tp, begin_ns) or deleted
-                yield Detection("key-order", tp, blamed(beginner, by), "", excuse, offset, begin_ns, latest)
+                yield Detection("key-order", tp, blamed(beginner, finisher), "", excuse, offset, begin_ns, latest)
             finished = [(r.done_ns, r.incarnation) for r in history.finished(tp, offset)]
             if finished and min(finished)[0] > latest:
-                (latest, by), at = min(finished), offset
+                (latest, finisher), at = min(finished), offset
 
 
 def _deleted(history: History, tp: int, offset: int) -> str:

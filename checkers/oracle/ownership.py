@@ -1,4 +1,4 @@
-"""Rules about who and when: two owners, two at work, and work on what is no longer one's own."""
+"""Rules about ownership: two owners or two processing members at once, and work on partitions of other members."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def assignment_overlap(history: History) -> Iterator[Detection]:
     """``assignment-overlap``: two incarnations certainly own one partition at once (``Interval.certain`` overlap).
 
-    One sighting for each pair of intervals. *Removed*: its interval ended by lost, or the coordinator's records show
-    that its owner was gone by the end of the overlap. excuse ``zombie``: one of the two was removed; else an act that
-    made the partition, of which one may have the former (see ``coordinator_overlap``). members: the one assigned
-    earlier first (by the end of the assigned callback, then incarnation), but a removed one before one that was not;
-    times: the overlap.
+    One sighting for each pair of intervals. An owner was *removed* if its interval ended by lost, or if the
+    coordinator's records show that it had left the group by the end of the overlap. excuse ``zombie``: one of the two
+    was removed; else a declared act that recreated the partition, as one of the two may still own its predecessor (see
+    ``coordinator_overlap``). members: a removed owner first, then the one that was assigned earlier (by the end of the
+    assigned callback, then incarnation); times: the overlap.
     """
     for a, b in combinations(history.tables.intervals, 2):
         both = a.certain.common(b.certain)
@@ -36,7 +36,10 @@ def assignment_overlap(history: History) -> Iterator[Detection]:
 
 
 class _Piece(NamedTuple):
-    """A part of the time in which a row was certainly processed."""
+    """A period in which a row was certainly processed: its processing time is cut by pauses.
+
+    ``seniority``: when its interval was assigned, and the incarnation. ``frozen``: a pause lay inside the processing.
+    """
 
     window: Window
     row: Delivered
@@ -47,12 +50,12 @@ class _Piece(NamedTuple):
 def processing_overlap(history: History) -> Iterator[Detection]:
     """``processing-overlap``: two incarnations are certainly processing records of one partition at once.
 
-    A row with begin_ns and done_ns (any outcome) is processed from the one to the other, minus the proven pause windows
-    of its incarnation. Of two rows of different incarnations that overlap, the *stale* one is that of the interval that
-    was assigned earlier (assigned_begin_ns, 0 without an interval; then incarnation). One sighting for each stale row
-    and other incarnation: members: stale, other; offset: the stale row's; times: the first begin and the last end of
-    their overlaps; excuse ``in flight when frozen``: the stale row was begun before a proven pause of its incarnation
-    began, and done after it ended.
+    A row with begin_ns and done_ns (any outcome) is processed from begin_ns to done_ns, minus the proven pauses of its
+    incarnation. Of two overlapping rows of different incarnations, the *stale* one is the row whose interval was
+    assigned earlier (assigned_begin_ns, 0 without an interval; then incarnation). One sighting for each stale row and
+    other incarnation. members: the stale row's incarnation, the other one; offset: the stale row's; times: the first
+    begin and the last end of their overlaps; excuse ``in flight when frozen``: the stale row was begun before a proven
+    pause of its incarnation began, and done after it ended.
     """
     for tp, rows in history.rows.items():
         pieces = sorted(piece for row in rows for piece in _pieces(history, row))
@@ -90,7 +93,7 @@ def _pieces(history: History, row: Delivered) -> Iterator[_Piece]:
 def delivery_outside(history: History) -> Iterator[Detection]:
     """``delivery-outside-assignment``: a poll returned a record of a partition that the member did not own.
 
-    The row names no interval, and no interval of its (incarnation, tp) possibly holds delivered_ns. members: the
+    The row has no interval, and the incarnation certainly did not own the partition at delivered_ns. members: the
     incarnation; times: delivered_ns.
     """
     for row in history.records.delivered:
@@ -101,17 +104,18 @@ def delivery_outside(history: History) -> Iterator[Detection]:
 
 
 def stale_work(history: History) -> Iterator[Detection]:
-    """``processing-after-revocation``, ``work-after-reassignment``: begun after the partition was given up, or away.
+    """``processing-after-revocation``, ``work-after-reassignment``: a row was begun when its incarnation was no longer
+    the owner.
 
     Only rows with an interval. One sighting for each row, of one kind:
 
-    * ``processing-after-revocation``: its interval ended by revoked or lost (this is the cause), the callback had
-      returned before begin_ns, and no other interval of this (incarnation, tp) possibly holds begin_ns.
-      members: the incarnation.
-    * else ``work-after-reassignment``: at begin_ns the partition certainly belonged, by the coordinator's records
-      (``Tables.certain_owner``), to another incarnation. members: the incarnation, the owner.
+    * ``processing-after-revocation``: its interval ended by revoked or lost (the cause), that callback had returned
+      before begin_ns, and the incarnation had certainly not been assigned the partition again by then. members: the
+      incarnation.
+    * else ``work-after-reassignment``: at begin_ns another incarnation was certainly the owner by the coordinator's
+      records (``Tables.certain_owner``). members: the incarnation, the owner.
 
-    times: begin_ns, and done_ns (begin_ns when it was not done).
+    times: begin_ns, and done_ns (begin_ns if it was not done).
     """
     for tp, rows in history.rows.items():
         for row in rows:
@@ -130,12 +134,12 @@ def stale_work(history: History) -> Iterator[Detection]:
 
 
 def returned_before(interval: Interval, row: Delivered) -> bool:
-    """Whether its own callback had told the member that it gave the partition up, before it began the row."""
+    """Whether the member's revoked or lost callback for the interval had returned before it began the row."""
     return interval.how in ("revoked", "lost") and interval.given_up_end_ns < row.begin_ns
 
 
 def owns_again(history: History, row: Delivered) -> bool:
-    """Whether the member may have had the partition when it began the row; again, if it had given it up before."""
+    """Whether the member may have owned the partition when it began the row, by any interval."""
     same = (i for i in history.tables.intervals if (i.incarnation, i.tp) == (row.incarnation, row.tp))
     return any(i.possible_at(row.begin_ns) for i in same)
 

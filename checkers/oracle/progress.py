@@ -1,4 +1,4 @@
-"""Rules about getting on that look at records: partitions and members that stand still."""
+"""Rules about progress that need records: partitions and members that make none."""
 
 from __future__ import annotations
 
@@ -18,20 +18,26 @@ if TYPE_CHECKING:
 def stuck_partition(history: History) -> Iterator[Detection]:
     """``stuck-partition``: records wait in the quiet window, and nothing is delivered for over ``bounds.stuck_ns``.
 
-    The moments of delivery of a partition (all incarnations) cut the quiet window into gaps. A record *waits* in a gap
-    when it is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's
-    begin; it waits from its acknowledgement or the gap's begin, whichever is later, to the gap's end. One sighting for
-    each *stop*, a gap in which a record waits longer than the bound: offset: the smallest such; times: from the
+    The deliveries of a partition (by all incarnations) cut the quiet window into gaps. A record *waits* in a gap if it
+    is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's begin. It
+    waits from its acknowledgement or the gap's begin, whichever is later, to the gap's end. A *stop* is a gap in which
+    a record waits longer than the bound. One sighting for each stop. offset: the smallest such record; times: from the
     earliest begin of such a wait to the end of the gap.
 
-    members: who certainly owned it when the bound was over (the earliest assigned, then incarnation), or whom the
-    coordinator had given it where callbacks do not tell that (``Tables.unreachable_coordinator_owner``); cause
-    ``unowned`` when nobody did, ``paused`` when the owner had itself paused it for so long that the rest of that time
-    is not longer than the bound (that excuses nothing), ``forked`` when its consumer was polled in a process that was
-    forked from its own, where nothing can come; excuse ``no leader``: the partition had none at some time between.
+    members: the certain owner when the bound was over (the earliest assigned, then by incarnation), or the owner by the
+    coordinator's log if callbacks cannot report it (``Tables.unreachable_coordinator_owner``). The cause is the first
+    that holds:
 
-    Of black boxes the commits that took the partition on stand for deliveries of all below them, and the owner is the
-    coordinator's. A gap goes from when the last one was certainly written to when the next one may have been.
+    * ``paused``: the owner had paused the partition itself, and without its pauses the time is not longer than the
+      bound (this excuses nothing);
+    * ``forked``: its consumer was polled in a forked process, which receives no records;
+    * ``unowned``: there was no owner.
+
+    excuse ``no leader``: the partition had possibly no leader at some time between.
+
+    For black boxes, a commit above all earlier ones stands for the delivery of all records below it, and the owner is
+    the one in the coordinator's log. A gap goes from when the last such commit was certainly written to when the next
+    one may have been written.
     """
     quiet, bound_ns = history.tables.quiet, history.bounds.stuck_ns
     for tp in history.log:
@@ -43,36 +49,36 @@ def stuck_partition(history: History) -> Iterator[Detection]:
 
 
 class _Stop(NamedTuple):
-    """A gap between deliveries in which records waited too long: the smallest of them, since when, the gap's end."""
+    """A gap in which records waited too long: the smallest such offset, the begin of the first wait, the gap's end."""
 
     offset: int
     since_ns: int
     end_ns: int
 
 
-class _Moment(NamedTuple):
-    """When a partition was taken on, to an offset, and beyond it no further."""
+class _Advance(NamedTuple):
+    """When a partition got to an offset: its records up to there were delivered."""
 
     when: Window
     offset: int
 
 
-def _moments(history: History, tp: int) -> list[_Moment]:
-    """By deliveries; of black boxes by commits."""
+def _advances(history: History, tp: int) -> list[_Advance]:
+    """The deliveries of a partition; for black boxes its commits."""
     if history.tables.black_box:
-        return [_Moment(advance.written, advance.offset - 1) for advance in history.tables.advances(tp)]
-    return [_Moment(Window(row.delivered_ns, row.delivered_ns), row.offset) for row in history.rows.get(tp, ())]
+        return [_Advance(commit.written, commit.offset - 1) for commit in history.tables.advances(tp)]
+    return [_Advance(Window(row.delivered_ns, row.delivered_ns), row.offset) for row in history.rows.get(tp, ())]
 
 
 def _stops(history: History, tp: int, window: Window, bound_ns: int) -> Iterator[_Stop]:
-    """Where the moments of delivery of a partition cut a window into gaps, those in which a record waited too long."""
-    moments = sorted(_moments(history, tp))
-    inside = [m.when for m in moments if window.begin_ns < m.when.end_ns and m.when.begin_ns < window.end_ns]
+    """The gaps between deliveries of a partition in a window in which a record waited longer than ``bound_ns``."""
+    advances = sorted(_advances(history, tp))
+    inside = [a.when for a in advances if window.begin_ns < a.when.end_ns and a.when.begin_ns < window.end_ns]
     known = (history.acknowledged.get((tp, offset)) for offset in history.log[tp])
     acked = {sent.offset: sent.acked_ns for sent in known if sent}
     begins = accumulate([window.begin_ns, *(when.end_ns for when in inside)], max)
     for begin_ns, end_ns in zip(begins, [*(when.begin_ns for when in inside), window.end_ns], strict=True):
-        highest = max((m.offset for m in moments if m.when.begin_ns <= begin_ns), default=-1)
+        highest = max((a.offset for a in advances if a.when.begin_ns <= begin_ns), default=-1)
         first = max(history.start(tp), highest + 1)
         waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}
         late = {o: since for o, since in waiting.items() if end_ns - since > bound_ns}
@@ -103,18 +109,18 @@ def _detection(
 def slow_recovery(history: History) -> Iterator[Detection]:
     """``slow-recovery``: after a step was over, records wait in a partition for over ``bounds.recovers_ns``.
 
-    For each step that took effect and is over: proven healed, or, where it does not heal, proven. The *recovery* goes
-    from there to the begin of the next step, to the end of the quiet window, or to when the first member left because
-    that was over. None when another step was in effect when this one was over, and none without a promise
-    (``recovers_ns`` 0). One sighting when the first gap of the recovery is a stop, as in ``stuck-partition``: from its
-    begin to the first delivery of the partition in it.
+    For each step that took effect and is over: proven healed, or, if it does not heal, proven. The *recovery* goes from
+    then to the earliest of the begin of the next step, the end of the quiet window, and the time at which the first
+    member left because that window was over. There is none if another step was in effect when this one was over, or
+    without a promise (``recovers_ns`` 0). One sighting if the first gap of the recovery, up to the first delivery of
+    the partition in it, is a stop as in ``stuck-partition``.
 
     members, excuse and times as in ``stuck-partition``; cause: the step's name.
     """
     bound_ns = history.bounds.recovers_ns
     for step, recovery in recoveries(history.tables, bound_ns):
         for tp in history.log:
-            inside = (m.when.begin_ns for m in _moments(history, tp) if m.when.end_ns > recovery.begin_ns)
+            inside = (a.when.begin_ns for a in _advances(history, tp) if a.when.end_ns > recovery.begin_ns)
             first = Window(recovery.begin_ns, min([recovery.end_ns, *inside]))
             for stop in _stops(history, tp, first, bound_ns):
                 owner = _owner(history, tp, stop.since_ns + bound_ns)
@@ -124,22 +130,26 @@ def slow_recovery(history: History) -> Iterator[Detection]:
 def collateral_stall(history: History) -> Iterator[Detection]:
     """``collateral-stall``: records wait for over ``bounds.stuck_ns`` in a partition that a fault does not touch.
 
-    For each step that hits members (not one that hits brokers, or nobody in particular: these touch every partition),
-    proven and healed, and each partition, the time in which the step was proven and a member certainly owned the
-    partition by its callbacks, if no step in effect in that time touches that member (a life before or after it
-    counts as it), or any broker. One sighting for each stop in it, as in ``stuck-partition``. Not in the eager
-    protocol, in which every rebalance stops everybody, and only if the run got through its drain.
+    For each step that was proven and healed, and each partition: the time between proof and healing in which a member
+    certainly owned the partition by its callbacks. It counts only if every step in effect in that time hits other
+    members only; other incarnations of a member count as that member. A step that hits brokers, or no particular
+    member, touches every partition. One sighting for each stop in that time, as in ``stuck-partition``. Not in the
+    eager protocol, in which every rebalance stops all members, and only if the run completed its drain.
 
-    A black box certainly owns what the coordinator's log says, until its process ended or was asked to.
+    A black box certainly owns the partitions that the coordinator's log assigns to it, until its process ended or was
+    asked to end.
 
-    members: the owner; cause: the step's name; times as in ``stuck-partition``. excuse ``no leader``, as there; else
-    ``paused by its owner``, for as long as there; else, where a rebalance met the time, ``rebalance: <reason>`` when a
-    member joined because of metadata or subscriptions, ``rebalance: other members came or went`` when a process of a
-    member that the step does not hit started or ended since the step's begin.
+    members: the owner; cause: the step's name; times as in ``stuck-partition``. The excuse is the first that holds:
+
+    * ``no leader``, as in ``stuck-partition``;
+    * ``paused by its owner``, with the same bound as there;
+    * ``rebalance: <reason>``: the stop met a rebalance that a member had joined because of metadata or subscriptions;
+    * ``rebalance: other members came or went``: the stop met a rebalance, and since the step's begin a process of a
+      member that the step does not hit had started or ended.
     """
     bound_ns = history.bounds.stuck_ns
-    for tp, those in bystanders(history.tables, bound_ns).items():
-        for step, owner, window in those:
+    for tp, untouched in bystanders(history.tables, bound_ns).items():
+        for step, owner, window in untouched:
             for stop in _stops(history, tp, window, bound_ns):
                 paused = _paused(history, tp, owner, stop, bound_ns)
                 excuse = PAUSED if paused else another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
@@ -149,19 +159,23 @@ def collateral_stall(history: History) -> Iterator[Detection]:
 def stuck_member(history: History) -> Iterator[Detection]:
     """``stuck-member``: a member owns partitions and is in the group, and neither polls nor works for too long.
 
-    Looked at are the times longer than ``bounds.stuck_ns`` from one poll of an incarnation (one that waits for records
-    for long: from its end) to the next, from the last one to its end, as far as they lie in the quiet window (and
-    before the first member left because it was over), while it owned a partition by its own callbacks, after all proven
-    pauses of it, and before the last heartbeat that the coordinator took from it (or answered by the wish that it join
-    again). Whoever the coordinator removed, also because of ``max.poll.interval.ms``, sends none that is taken.
+    A *poll gap* is the time from one poll of an incarnation to its next one, or from its last poll to its end. After a
+    poll that waited long for records, the gap begins at the end of that poll. Only the part of a gap counts that lies
 
-    The moments when it began or finished a record cut these times. One sighting for each piece that is still longer
-    than the bound; times: the piece. cause ``slow handler``, partition and offset: of a record that it had begun by
-    then, and not finished before the end of the piece (the smallest partition and offset); else no partition. members:
-    the incarnation. Where effects tell what is processed, nobody knows when, so who was given any record before the end
-    of such a time may have been at work in it.
+    * in the quiet window, before the first member left because that window was over;
+    * in a time in which the incarnation owned a partition by its own callbacks;
+    * after all its proven pauses;
+    * before its last heartbeat that the coordinator accepted, or answered with a request to rejoin. The coordinator
+      accepts no heartbeat of a member that it removed, also because of ``max.poll.interval.ms``.
 
-    (Histories from before polls were recorded have none; polls less than 1 s apart are not told of.)
+    The times at which the incarnation began or finished a record cut these parts into pieces. One sighting for each
+    piece that is longer than ``bounds.stuck_ns``; times: the piece. cause ``slow handler``, with partition and offset:
+    the member had begun this record by the begin of the piece and did not finish it before its end (the smallest
+    partition and offset); otherwise no partition. members: the incarnation. Where effects decide what is processed, the
+    times of processing are unknown: a member that had received any record before the end of a part may have been
+    processing in it, so there is no sighting.
+
+    Histories without recorded polls have no poll gaps. Polls less than 1 s apart are not recorded.
     """
     bound_ns = history.bounds.stuck_ns
     times = poll_gaps(history.tables, bound_ns)
@@ -170,10 +184,10 @@ def stuck_member(history: History) -> Iterator[Detection]:
         incarnation, window = times[number]
         rows = [row for row in history.records.delivered if row.incarnation == incarnation]
         if history.tables.by_effect:
-            given = any(row.delivered_ns < window.end_ns for row in rows)
-            return Activity([window] if given else [], [])
-        moments = (ns for row in rows for ns in (row.begin_ns, row.done_ns))
-        signs = [Window(ns, ns) for ns in moments if window.begin_ns < ns < window.end_ns]
+            received = any(row.delivered_ns < window.end_ns for row in rows)
+            return Activity([window] if received else [], [])
+        worked = (ns for row in rows for ns in (row.begin_ns, row.done_ns))
+        signs = [Window(ns, ns) for ns in worked if window.begin_ns < ns < window.end_ns]
         begun = (row for row in rows if row.begin_ns)
         return Activity(signs, [HeldRecord(Window(r.begin_ns, r.done_ns or FOREVER), r.tp, r.offset) for r in begun])
 

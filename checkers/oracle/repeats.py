@@ -1,4 +1,4 @@
-"""Rules about records that come again: in another interval (redelivery), in the same (rewind), late, or for ever."""
+"""Rules about repeated records: in another interval (redelivery), in the same one (rewind), late, or in a loop."""
 
 from __future__ import annotations
 
@@ -24,33 +24,35 @@ if TYPE_CHECKING:
 def repeats(history: History) -> Iterator[Detection]:
     """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: finished again.
 
-    The finished rows of one offset are taken in the order of their owners: by assigned_begin_ns of their intervals
-    (without an interval: delivered_ns), then by delivered_ns, incarnation, ord. (Not by delivery: the poll of a zombie
-    returns when it wakes.) Each after the first is *later*; the one just before it is *former*. The same incarnation
-    and interval number: nothing here (see ``rewind``). Otherwise:
+    The finished rows of one offset are sorted by owner: by assigned_begin_ns of their intervals (without an interval:
+    delivered_ns), then by delivered_ns, incarnation, ord. They are not sorted by delivery, because the poll of a zombie
+    returns when it wakes up. Each row after the first is *later*; the row just before it is *former*. Two rows of the
+    same incarnation and interval number are no sighting (see ``rewind``). The kind of the others is the first that
+    holds:
 
-    * ``redelivery-below-commit``: every offset that somebody may have fetched (``Tables.committed_between``) from the
-      begin of later's assigned callback to the first delivery in later's interval is above this record (without an
-      interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery, or
-      before it was assigned (where it was told to start may be of a partition that is gone).
-      If its interval began at this record or below, it also matters what brokers had told it (``answers``): where a
-      stale answer was not above where it began, the kind is ``stale-offset-answer``, cause ``redelivery-below-commit``;
-      and where another answer was not, it is one of the next. Of what is left, cause ``seek``: without such an act,
-      later's program had moved its position to this record or below it, in later's interval and before its delivery: it
-      went there itself, whatever is committed (for the excuse see ``rewind``); else ``answer not seen``: no answer is
-      seen, and a stale one may be why (``unseen``).
-    * else ``redelivery``, members: former, later, with the reason, the first that holds: ``committed offset expired``
-      (one above this record did, between former's finish and later's delivery: ``Tables.expiries``; without that, the
-      group would not have been told of this record once more, whatever became of former), ``former owner died``,
-      ``former owner lost it`` (its interval ended by lost), ``former owner was removed`` (by the coordinator's records,
-      by the end of giving up), ``final commit was refused`` or ``final commit was not answered`` (it revoked or closed,
-      and its last commit of the partition in the interval had outcome fail, or info);
-    * or without a reason when nobody saw former's interval end (or it has none);
-    * else ``avoidable-redelivery``, members: former, later: it gave up cleanly.
+    * ``redelivery-below-commit``: every committed offset that later may have fetched (``Tables.committed_between``),
+      between the begin of its assigned callback and the first delivery in its interval (without an interval: at its
+      delivery), is above this record. But the kind depends on the answers of brokers (``answers``) if later's interval
+      began at this record or below it: if a stale answer is at or below that begin, the kind is
+      ``stale-offset-answer``, cause ``redelivery-below-commit``; else, if another answer is, the kind is one of the
+      next two.
+      members: later, former. excuse: a declared act before later's delivery, or before later was assigned the partition
+      (its start may be that of a deleted partition). cause: ``seek`` without such an act, if later's program had moved
+      its position to this record or below it, in later's interval and before its delivery: the committed offset did not
+      matter (for the excuse see ``rewind``); else ``answer not seen``: later's interval began at this
+      record or below it, no answer was logged, and a stale one may be the reason (``unseen``).
+    * ``redelivery``: former could not commit the record, or the end of its interval is unknown (or it has none). The
+      reason is the first that holds: ``committed offset expired`` (one above this record expired between former's
+      finish and later's delivery, ``Tables.expiries``: otherwise the group would not have gone back, whatever happened
+      to former), ``former owner died``, ``former owner lost it`` (its interval ended by lost), ``former owner was
+      removed`` (by the coordinator's records, before the end of its revocation), ``final commit was refused`` or
+      ``final commit was not answered`` (its interval ended by revoked or closed, and its last commit of the partition
+      in the interval had the outcome fail, or info). No reason if the end is unknown. members: former, later.
+    * ``avoidable-redelivery``: former released the partition cleanly. members: former, later.
 
-    excuse of both: such an act, else the reason. Without these, cause ``seek``: as above, or former's program had moved
-    its position to this record or below it, in former's interval, when it had finished the record: so the next owner
-    begins there, where it would have gone on itself.
+    For the last two kinds, excuse: such a declared act, else the reason. Without either, cause ``seek``: later's
+    program had moved its position as above; or former's program had, in former's interval and after it had finished the
+    record, so that the next owner starts where former itself would have continued.
 
     times: done_ns of later.
     """
@@ -70,27 +72,27 @@ def _repeat(history: History, former: Delivered, later: Delivered) -> Detection:
     tp, offset, times = later.tp, later.offset, (later.done_ns, later.done_ns)
     act = history.declared(tp, later.delivered_ns) or history.declared(tp, _since_ns(history, later))
     moves = history.tables.moves_in(later.incarnation, tp, history.interval(later), later.delivered_ns)
-    went = any(move.offset <= offset for move in moves)
+    moved = any(move.offset <= offset for move in moves)
     began, first = _began(history, later)
     reported, stale, unseen = (least <= first <= offset for least in (began.reported, began.stale, began.unseen))
     if began.in_force > offset and (stale or not reported):
         members = blamed(later.incarnation, former.incarnation)
         if stale:
             return Detection(KIND, tp, members, "redelivery-below-commit", act, offset, *times)
-        cause, excuse = history.tables.by_seek(went, act)
+        cause, excuse = history.tables.by_seek(moved, act)
         return Detection("redelivery-below-commit", tp, members, cause or NOT_SEEN * unseen, excuse, offset, *times)
     interval = history.interval(former)
     expired = history.tables.expired(tp, offset, former.done_ns, later.delivered_ns)
     reason = EXPIRED if expired else _reason(history, interval) if interval else ""
     kind = "avoidable-redelivery" if interval and interval.how and not reason else "redelivery"
     left = history.tables.left_behind(interval) if interval else []
-    went = went or any(move.offset <= offset and move.begin_ns >= former.done_ns for move in left)
-    cause, excuse = history.tables.by_seek(went, act or reason)
+    moved = moved or any(move.offset <= offset and move.begin_ns >= former.done_ns for move in left)
+    cause, excuse = history.tables.by_seek(moved, act or reason)
     return Detection(kind, tp, blamed(former.incarnation, later.incarnation), cause, excuse, offset, *times)
 
 
 def _began(history: History, row: Delivered) -> tuple[Begun, int]:
-    """By what the owner's interval may have begun, and the first offset that was delivered in it."""
+    """The offsets at which the interval of a row may have begun, and the first offset that was delivered in it."""
     interval = history.interval(row)
     first = history.streams[row.incarnation, row.tp, row.interval][0] if interval else row
     begin_ns = interval.assigned_begin_ns if interval else row.delivered_ns
@@ -101,7 +103,7 @@ def _began(history: History, row: Delivered) -> tuple[Begun, int]:
 
 
 def _reason(history: History, interval: Interval) -> str:
-    """Why the owner of ``interval`` could not commit all that it had finished; empty: it could."""
+    """Why the owner of ``interval`` could not commit everything that it had finished; empty: it could."""
     if interval.how == "died":
         return "former owner died"
     if interval.how == "lost":
@@ -118,21 +120,23 @@ def _reason(history: History, interval: Interval) -> str:
 
 
 def stale_effect(history: History) -> Iterator[Detection]:
-    """``stale-effect``: a former owner finishes a record after a later one had finished it: its effect lands last.
+    """``stale-effect``: a former owner finishes a record after a later owner has finished it: its effect is the last.
 
-    Of the finished rows of one offset that have intervals, each row that was done after a row of another incarnation
-    whose interval was assigned later. (Where no later owner finished the record itself, but one of its key that comes
-    after it, this row was its first finish, and ``key-order`` says so.)
+    A sighting is a finished row with an interval that was done after a row of the same offset and another incarnation
+    whose interval was assigned later. (If a later owner finished only a higher record of the same key, this row is the
+    first finish of its record, and ``key-order`` reports it.)
 
-    No member can take back what it is in the middle of, and none knows of an assignment before its client tells it by a
-    callback (a refused commit says only that it failed; for going on after it see ``work-after-fencing``). So it is
-    without excuse only where the row was begun after its own revoked or lost callback had returned, and the partition
-    had not possibly come back; a fence of the program's own would have stopped that. Else the excuse is the first that
-    holds: ``in flight when frozen`` (begun before a proven pause of its incarnation began, done after it ended);
-    ``not told yet`` (at its begin the partition certainly belonged, by the coordinator's records, to another one);
-    ``begun as its owner``.
+    A member cannot undo what it is processing, and it learns of a reassignment only from a callback of its client. (A
+    refused commit says only that the commit failed; see ``work-after-fencing`` for processing after it.) So there is no
+    excuse only if the row was begun after its own revoked or lost callback had returned, and the member certainly had
+    not been assigned the partition again: the program could have prevented that. Otherwise the excuse is the first that
+    holds:
 
-    members: the former owner, and who of those later ones finished it first (by done_ns, incarnation); times: that
+    * ``in flight when frozen``: begun before a proven pause of its incarnation began, and done after it ended;
+    * ``not told yet``: at its begin another incarnation was certainly the owner by the coordinator's records;
+    * ``begun as its owner``.
+
+    members: the former owner, and the later owner that finished the record first (by done_ns, incarnation); times: that
     finish, and the row's.
     """
     for tp, offset in sorted(history.of_offset):
@@ -142,11 +146,11 @@ def stale_effect(history: History) -> Iterator[Detection]:
             later = [(o.done_ns, o.incarnation) for o, i in of_others if i.assigned_begin_ns > own.assigned_begin_ns]
             if later:
                 done_ns, owner = min(later)
-                members, excuse = (row.incarnation, owner), _why_late(history, own, row)
+                members, excuse = (row.incarnation, owner), _excuse_of_late(history, own, row)
                 yield Detection("stale-effect", tp, members, "", excuse, offset, done_ns, row.done_ns)
 
 
-def _why_late(history: History, interval: Interval, row: Delivered) -> str:
+def _excuse_of_late(history: History, interval: Interval, row: Delivered) -> str:
     if returned_before(interval, row) and not owns_again(history, row):
         return ""
     paused = history.tables.lives[row.incarnation].paused
@@ -157,35 +161,36 @@ def _why_late(history: History, interval: Interval, row: Delivered) -> str:
 
 
 def redelivery_loop(history: History) -> Iterator[Detection]:
-    """``redelivery-loop``: one offset comes again and again.
+    """``redelivery-loop``: one offset is delivered again and again. One sighting for each offset.
 
-    * cause ``count``: more rows of one offset than ``bounds.deliveries_of`` the faults around them explains;
-    * else cause ``standing``: at least three rows, more than ``bounds.loop_ns`` from the first delivery to the last, in
-      which no offset above it was (possibly) accepted and which no fault touched: none was in effect between
+    * cause ``count``: it has more rows than ``bounds.deliveries_of`` permits for the faults around them;
+    * else cause ``standing``: at least three rows, with more than ``bounds.loop_ns`` from the first delivery to the
+      last. In that time certainly no commit above the offset was accepted, and no fault was in effect between
       ``loop_ns`` before the first delivery and the last one (a fault that was not healed stays in effect).
 
-    members: the incarnation of the last delivery; times: first and last delivery; one sighting for each offset. excuse:
-    where the program is the user's own, without as many rows as programs moved their positions to the record or below
-    it, from the first delivery to the last, there are no more than ``deliveries_of`` and fewer than three, as the cause
-    has it: it is the program that tries again. (Whether it ever gets on ``unconsumed`` says.)
+    members: the incarnation of the last delivery; times: first and last delivery. excuse, only for a user's program: it
+    moved its position back and tried again. One row is subtracted for each time that programs moved their positions to
+    the record or below it, from the first delivery to the last; then no more than ``deliveries_of`` rows (``count``),
+    or fewer than three (``standing``), must be left. (``unconsumed`` reports if the program never gets past the
+    record.)
     """
     for (tp, offset), rows in sorted(history.of_offset.items()):
         first, last = rows[0].delivered_ns, rows[-1].delivered_ns
         again = len(rows) >= 3 and last - first > history.bounds.loop_ns
         if len(rows) > history.bounds.deliveries_of(history.tables.steps, first, last):
             cause = "count"
-        elif again and not _moved(history, tp, offset, first, last) and not _faulty(history, first, last):
+        elif again and not _committed_above(history, tp, offset, first, last) and not _faulty(history, first, last):
             cause = "standing"
         else:
             continue
         by_client = len(rows) - history.tables.moves_over(tp, offset, Window(first, last))
-        often = history.bounds.deliveries_of(history.tables.steps, first, last) if cause == "count" else 2
-        excuse = history.tables.sought if by_client <= often else ""
+        permitted = history.bounds.deliveries_of(history.tables.steps, first, last) if cause == "count" else 2
+        excuse = history.tables.sought if by_client <= permitted else ""
         yield Detection("redelivery-loop", tp, (rows[-1].incarnation,), cause, excuse, offset, first, last)
 
 
-def _moved(history: History, tp: int, offset: int, first_ns: int, last_ns: int) -> bool:
-    """Whether an offset above ``offset`` may have been accepted between two moments."""
+def _committed_above(history: History, tp: int, offset: int, first_ns: int, last_ns: int) -> bool:
+    """Whether a commit above ``offset`` may have been accepted between two times."""
     between = Window(first_ns, last_ns)
     above = (a for a in history.tables.accepted if a.tp == tp and a.offset > offset)
     return any(a.written.meets(between) for a in above)
@@ -197,17 +202,16 @@ def _faulty(history: History, first_ns: int, last_ns: int) -> bool:
 
 
 def rewind(history: History) -> Iterator[Detection]:
-    """``rewind``: inside one interval number of an (incarnation, tp), a row's offset is not above all before it.
+    """``rewind``: inside one interval number of an (incarnation, tp), a row's offset is not above all earlier rows.
 
-    Where the program went back because its transaction was aborted (``Seek``), all before it are those since then, and
-    what is below where it went.
+    If the program moved back because its transaction was aborted (``Seek``), the earlier rows count only since then, or
+    below the offset to which it moved.
 
-    cause ``inside one poll``: nor is it above all before it of the same poll number (nothing that a program does comes
-    between these); else ``seek``: the program had moved its position back to it, or to what it follows
-    (``StreamPosition`` says exactly when). excuse: a declared act before the delivery; else, of cause ``seek``, that
-    this was the user's
-    own program: nobody else may move a position, and our own loops do so by a planted bug only (``Tables.sought``).
-    members: the incarnation; times: delivered_ns.
+    cause ``inside one poll``: the offset is not above the earlier rows of the same poll number either (no action of a
+    program lies between them); else ``seek``: the program had moved its position back, to this row or to the rows that
+    it follows (``StreamPosition`` defines when). excuse: a declared act before the delivery; else, for cause ``seek``,
+    that this is the user's own program (``Tables.sought``): only such a program may move its position; our own loops do
+    so only by a planted bug. members: the incarnation; times: delivered_ns.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
         for row, place in places(history, rows):
@@ -219,23 +223,25 @@ def rewind(history: History) -> Iterator[Detection]:
 
 
 class StreamPosition(NamedTuple):
-    """Where a stream was just before one of its rows, and whether the program had moved it there.
+    """The position of a stream just before one of its rows, and whether the program had moved it there.
 
-    It gets from row to row, up to the highest offset, but where the program moved its position in that interval (and
-    not because its transaction was aborted):
+    The position is the highest offset so far, unless the program moved it in that interval. A move because of an
+    aborted transaction only lowers it (``heights``). Other moves:
 
-    * A row that is not above where the stream had got to follows the last move, by begin, that began by its delivery
-      and went to its offset or below it; not so a row below another one of its poll. The stream goes on from there.
-      Every move explains one such return, and all moves before one that does are over.
-    * A row that is above it follows such moves that went to its offset or below it, and above where the stream had got
-      to: what is below their goal is skipped by the last of them. They are over when the rows of a later poll have
-      come: the poll that was under way when the program moved may not have known of it.
+    * A row at or below the position is explained by the last move, by begin, that began by its delivery and went to its
+      offset or below it; but not if the row is at or below an earlier row of its poll. The stream continues from the
+      goal of that move. A move explains only one such return, and ends all earlier moves.
+    * A row above the position is explained by the moves that began by its delivery and went to its offset or below it,
+      and above the position: the last of them skipped the records below its goal. Such a move ends when rows of a later
+      poll than the first one after its begin are delivered: a poll in progress when the program moved may not have
+      noticed the move.
 
     Attributes:
-        highest: of all rows before it, see ``heights``; of_poll: of those of the same poll number. -1: none.
-        at: where the stream was: all in between is skipped. gone_to: up to here the program skipped it; ``at``: it did
-            not.
-        sought: the row follows a move back.
+        highest: the highest offset of all earlier rows, see ``heights``; -1: none.
+        of_poll: the highest offset of the earlier rows with the same poll number; -1: none.
+        at: the position; the records between it and the row were skipped.
+        gone_to: the program skipped the records up to this offset; equal to ``at``: it skipped none.
+        sought: the row is at or below ``highest`` because of a move back.
     """
 
     highest: int
@@ -249,11 +255,11 @@ class StreamPosition(NamedTuple):
 class _Move:
     seek: Seek
     reached: bool = False
-    first_poll: int = FOREVER  # that brought rows after it began
+    first_poll: int = FOREVER  # the first poll that returned rows after the move began
 
 
 def places(history: History, rows: Sequence[Delivered]) -> Iterator[tuple[Delivered, StreamPosition]]:
-    """Each row of a stream, with its place."""
+    """Each row of a stream, with the position of the stream just before it."""
     interval, first = history.interval(rows[0]), rows[0]
     moves = [_Move(seek) for seek in history.tables.moves_in(first.incarnation, first.tp, interval)]
     at, of_poll = -1, defaultdict[int, int](lambda: -1)
@@ -284,7 +290,8 @@ def places(history: History, rows: Sequence[Delivered]) -> Iterator[tuple[Delive
 def heights(history: History, rows: Iterable[Delivered]) -> Iterator[tuple[Delivered, int]]:
     """Each row of a stream with the highest offset before it (-1: none).
 
-    A transaction that was aborted takes that back to before where the program went, at the first row delivered since.
+    When the program moved back because its transaction was aborted, that offset drops to below the goal of the move, at
+    the first row delivered since.
     """
     highest, since_ns = -1, -1
     for row in rows:

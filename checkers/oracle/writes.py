@@ -1,4 +1,4 @@
-"""Rules about how sends landed in the log: twice, or in another order than they were sent."""
+"""Rules about sends against the log: records that were written twice, or in another order than they were sent."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def send_order(history: History) -> Iterator[Detection]:
-    """``duplicate-write``, ``nonmonotonic-send``: a writer's records of one partition, along the offsets of its log.
+    """``duplicate-write``, ``nonmonotonic-send``: a writer's records are not in the order of its send calls.
 
-    A writer numbers its send calls (``seq``) in the order in which it makes them. Of its visible records in one
-    partition (not those of others, writer -1, nor the copies of records that members re-queued)
+    A writer numbers its send calls (``seq``) in their order. Its visible records in one partition are compared in the
+    order of their offsets. Records of unknown writers (-1) and copies of re-queued records do not count.
 
-    * each whose number an earlier one has is a ``duplicate-write``: the client or a broker wrote one call twice. Its
-      twin is looked for in the same partition only, for a client sends a call again to where it sent it first;
-    * each other one whose number is below that of an earlier one is a ``nonmonotonic-send``.
+    * ``duplicate-write``: an earlier record has the same number. The client or a broker wrote one call twice. Only the
+      same partition matters, because a client retries a call in the partition to which it sent it first.
+    * ``nonmonotonic-send``: else, an earlier record has a higher number.
 
-    members: ``producer-<writer>``; offset: the record's; times: when the call was made (0: not known); excuse
-    ``producer not idempotent``: the writer told, when it started, that its client may do so.
+    members: ``producer-<writer>``; offset: the record's; times: when the call was made (0: unknown); excuse ``producer
+    not idempotent``: the writer reported at its start that its client was not idempotent.
     """
     sent_ns: dict[tuple[int, int, int], int] = {}
     for p in history.records.produced:

@@ -1,1 +1,1 @@
-"""The finder of anomalies at any size: a lean Spark session, tasks cut from a history, and their tallies added up."""
+"""Finds the anomalies of runs of any size: a small Spark session performs tasks, and the driver sums the results."""

@@ -1,4 +1,4 @@
-"""What tasks over parts of a partition could not judge alone, and the tasks that judge it. Pure."""
+"""Follow-up tasks, for anomalies that tasks over parts of a partition cannot judge alone. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from fencepost.checkers.kernel.times import Span, meetings
 
 
 class Range(NamedTuple):
-    """A range of offsets: the first and the last of what it holds (0: nothing).
+    """A range of offsets from ``low`` to before ``high``, with the first and last value in it (0: it has none).
 
-    Of keys that is when its first record was begun and its last one finished, of sends their numbers.
+    For keys, these are the times of the first begin and the last finish; for sends, the lowest and the highest number.
     """
 
     low: int
@@ -24,7 +24,7 @@ class Range(NamedTuple):
 
 
 def boundary_tasks(tallies: Aggregates, groups: Sequence[RowGroup]) -> list[Task]:
-    """The further tasks. What ranges found of keys alone becomes valid in ``tallies``, unless it is judged again."""
+    """The follow-up tasks. Findings of key order in ``tallies`` become final, except in the ranges of these tasks."""
     again: list[Task] = []
     crossing: dict[int, list[Range]] = {}
     for tp, ranges in _edges(tallies).items():
@@ -48,41 +48,41 @@ def _edges(tallies: Aggregates) -> dict[int, list[Range]]:
 
 
 def _crossing(ranges: Sequence[Range]) -> list[Range]:
-    """Ranges belong together from the first one whose last comes after the first of a later one; those that do."""
+    """The unions of ranges that must be judged together: the last value of one is above the first of a later one."""
     found: list[Range] = []
-    for one in sorted(ranges):
-        while found and one.first and one.first < max(earlier.last for earlier in found):
+    for current in sorted(ranges):
+        while found and current.first and current.first < max(earlier.last for earlier in found):
             before = found.pop()
-            first = min(one.first, before.first or one.first)
-            one = Range(before.low, one.high, first, max(one.last, before.last))
-        found.append(one)
-    return [r for r in found if all((r.low, r.high) != (one.low, one.high) for one in ranges)]
+            first = min(current.first, before.first or current.first)
+            current = Range(before.low, current.high, first, max(current.last, before.last))
+        found.append(current)
+    return [r for r in found if all((r.low, r.high) != (single.low, single.high) for single in ranges)]
 
 
 def _overlaps(tallies: Aggregates, groups: Sequence[RowGroup]) -> Iterator[Task]:
-    """Where the work of two incarnations met in time."""
+    """Tasks for the times in which two incarnations may have processed records of one partition at once."""
     spans: dict[int, list[Span]] = defaultdict(list)
     for (kind, tp, members, interval, _), numbers in tallies.items():
         if kind == "#span":
             spans[tp].append(Span(numbers.from_ns, numbers.to_ns, members[0], int(interval)))
-    for tp, those in spans.items():
-        windows = meetings(those)
+    for tp, of_partition in spans.items():
+        windows = meetings(of_partition)
         if windows:
             yield task(groups, tp, FIRST, LAST, "overlap", windows)
 
 
 def _sends(tallies: Aggregates, groups: Sequence[RowGroup]) -> Iterator[Task]:
-    """Where the numbers of a writer do not ascend: inside of a range, or from one to another."""
+    """Tasks for the ranges in which the numbers of a writer do not ascend, inside one range or across ranges."""
     of_writer: dict[tuple[int, str], list[Range]] = defaultdict(list)
     odd: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for (kind, tp, members, cause, _), numbers in tallies.items():
         if kind == "#sends":
             low, high = map(int, cause.split())
-            # From 1 on, and the last one's successor: a number that comes again in a later range is out of order, too.
+            # Numbers from 1 on; ``last`` is one higher, so that a number that is repeated in a later range counts, too.
             of_writer[tp, members[0]].append(Range(low, high, numbers.first + 1, numbers.last + 2))
             if numbers.count:
                 odd[tp].append((low, high))
     for (tp, _), ranges in of_writer.items():
         odd[tp] += [(r.low, r.high) for r in _crossing(ranges)]
-    for tp, those in odd.items():
-        yield from (task(groups, tp, low, high, "sends") for low, high in joined(those))
+    for tp, unordered in odd.items():
+        yield from (task(groups, tp, low, high, "sends") for low, high in joined(unordered))

@@ -1,4 +1,4 @@
-"""The engine behind a Connect server, which has tables only: numbers are rows, answers a column of pickles."""
+"""The engine for a Spark Connect server, which has only tables: numbers are rows, answers are a column of pickles."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ CORES = 16
 
 
 class ThroughConnect:
-    """Through a session of a Connect server, which knows its executors and tells nothing of them."""
+    """An engine with a session on a Connect server, which does not report its executors or their cores."""
 
     cores = CORES
     elsewhere = True
 
     def __init__(self, address: str) -> None:
-        """A session of our own, whatever others this process has. Raises ImportError where the client is missing."""
+        """Create a separate session, even if this process has others. Raises ImportError if the client is missing."""
         self._session = SparkSession.builder.remote(address).create()
 
     def close(self, warm: bool) -> None:
-        """Give the session back."""
+        """Stop the session."""
         self._session.stop()
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark leaves it, and would start no JVM any more
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark leaves it set, and would never start a JVM again
 
     def map(self, perform: Callable[[int], Answer], count: int) -> list[Answer]:
-        """One query."""
+        """Perform the calls as one query."""
 
         def answers(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
             for batch in batches:
@@ -43,9 +43,9 @@ class ThroughConnect:
         return [pickle.loads(answer) for answer in table["answer"].to_pylist()]
 
     def ship(self, archive: Path) -> None:
-        """The session is ours alone."""
+        """Add the archive to the session, which no other program uses."""
         self._session.addArtifacts(str(archive), pyfile=True)
 
     def cancel_without_executors(self) -> bool:
-        """The server has its own bounds."""
+        """Never: the server has its own time limits."""
         return False

@@ -1,7 +1,7 @@
-"""The process that Spark forks its Python workers from, with everything they need imported once.
+"""The process from which Spark forks its Python workers, with all modules that they need already imported.
 
-Spark's own daemon imports nothing, so that every new worker spends half a second on numpy and pyarrow: after a minute
-of idleness (the chaos phase) all workers are new. Here they start in milliseconds and share the memory.
+Spark's own daemon imports nothing, so every new worker spends half a second on numpy and pyarrow. After a minute of
+idleness (the chaos phase) all workers are new. Workers of this daemon start in milliseconds and share its memory.
 """
 
 import pyspark.daemon

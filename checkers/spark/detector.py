@@ -1,8 +1,8 @@
 """Finds the anomalies of a run on Spark: the same set as the oracle, at any size.
 
-The driver reads footers and small tables and cuts tasks; Spark performs them (``kernel``) in one job, and the driver
-adds up what they found. Only where parts of a cut partition cannot be judged alone is there another job. What looks at
-no record the driver does itself.
+The driver reads the footers of files and the small tables, and cuts tasks. Spark performs these (``kernel``) in one
+job, and the driver sums their results. If parts of a cut partition cannot be judged alone, there is a second job. The
+driver itself runs the rules that need no records.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from fencepost.checkers.spark.engine import Engine, HasEngine
 
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
-BUNDLES_EACH, MOST_EACH = 2, 16  # for a core: each reads the footers of its files, which are long in long runs
+BUNDLES_EACH, MOST_EACH = 2, 16  # bundles per core; each reads the footers of its files, which are long in long runs
 BUNDLE_ROWS = 12_000_000
-TASK_ROWS = 20_000  # what a task costs besides its rows
+TASK_ROWS = 20_000  # the fixed cost of a task, in rows
 Perform = Callable[["KernelContext", Sequence[Task]], "Aggregates"]
 
 
 def detector(spark: HasEngine) -> Callable[[Path, Tables, Bounds], tuple[list[Anomaly], JudgedCounts]]:
-    """``find`` on one session, as ``fencepost.checkers.judge`` wants it."""
+    """``find`` on one session, in the form that ``fencepost.checkers.judge`` expects."""
     return lambda run, tables, bounds: find(run, tables, bounds, spark)
 
 
 def find(
     run: Path, tables: Tables, bounds: Bounds, spark: HasEngine, width: int = WIDTH
 ) -> tuple[list[Anomaly], JudgedCounts]:
-    """Every anomaly in the history of ``run``, sorted, and how much was judged.
+    """Every anomaly in the history of ``run``, sorted, and how many records were judged.
 
     Args:
-        spark: where the records are read; waited for here.
-        width: partitions of more records are cut.
+        spark: the session that reads the records; this function waits for it.
+        width: partitions with more records than this are cut.
 
     Raises:
         WaitTimeout, ProvisionError: there is no Spark.
@@ -60,7 +60,7 @@ def find(
 
 
 def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], JudgedCounts]:
-    """The same in this process, without Spark: for tests, and to compare with."""
+    """The same in this process, without Spark: for tests and comparisons."""
     from fencepost.checkers.kernel import perform
 
     return _find(run, tables, bounds, width, partial(perform, run / "history"))
@@ -91,14 +91,14 @@ def _find(
 def _rules_of_driver(
     tallies: Aggregates, groups: Sequence[RowGroup], judged: KernelContext
 ) -> dict[Rule, tuple[str, ...]]:
-    """The rules over small tables, with what the tasks found and the footers say of the records."""
+    """The rules that the driver runs: over the small tables, the results of the tasks, and the footers of the files."""
     from fencepost.checkers.kernel.commits import off_by_one_of
     from fencepost.checkers.kernel.members import stuck_member_of
     from fencepost.checkers.kernel.ownership import assignment_overlap
 
     reached: dict[int, int] = {}
-    for one in groups:
-        reached[one.tp] = max(reached.get(one.tp, 0), one.high + 1)
+    for group in groups:
+        reached[group.tp] = max(reached.get(group.tp, 0), group.high + 1)
 
     def off_by_one(tables: Tables) -> Iterator[Detection]:
         return off_by_one_of(tallies, tables)
@@ -119,14 +119,14 @@ def _rules_of_driver(
 
 
 def _starts(tables: Tables, groups: Sequence[RowGroup]) -> Mapping[int, int]:
-    """Where the group starts in each partition: the log's start, or the first delivery where its policy is latest."""
+    """Where the group starts in each partition: at the log's start, or its lowest delivery if it resets to the end."""
     starts = {tp: partition.log_start for tp, partition in tables.partitions.items()}
     if not tables.resets_to_end:
         return starts
     lowest = dict.fromkeys({*starts, *(group.tp for group in groups)}, (1 << 63) - 1)
-    for one in groups:
-        if one.folder == "delivered":
-            lowest[one.tp] = min(lowest[one.tp], one.low)
+    for group in groups:
+        if group.folder == "delivered":
+            lowest[group.tp] = min(lowest[group.tp], group.low)
     return lowest
 
 
@@ -142,16 +142,16 @@ def _facts(tallies: Aggregates, failed: Mapping[str, str], damage: tuple[Damage,
 
 
 def _on_spark(engine: Engine, history: Path, judged: KernelContext, tasks: Sequence[Task]) -> Aggregates:
-    """Perform tasks as one Spark job. One bundle of them is what a worker performs in one turn.
+    """Perform tasks as one Spark job. A worker performs one bundle of tasks in one turn.
 
-    What goes to the workers are names of files and the small tables, once to each, and only tallies come back. A turn
-    unpacks no more of them than what its own tasks need to know of their partitions.
+    Each worker receives only file names and the small tables, once, and returns only tallies. A turn unpacks only the
+    small tables of its own tasks' partitions.
     """
     from fencepost.checkers import kernel
     from fencepost.checkers.kernel.aggregates import Aggregates
     from fencepost.checkers.spark import executors
 
-    if not tasks:  # perhaps there is no history, of which executors would say that they do not see it
+    if not tasks:  # there may be no history folder, and executors would report that they do not see it
         return Aggregates()
     bundles = _bundles(tasks, engine.cores)
     common, rows_of_bundles = judged.split([{task.tp for task in bundle} for bundle in bundles])
@@ -168,9 +168,9 @@ def _on_spark(engine: Engine, history: Path, judged: KernelContext, tasks: Seque
 
 
 def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
-    """Tasks that go to one worker in one turn: few enough for small runs, small enough for large ones.
+    """The tasks of each turn of a worker: few bundles for small runs, small bundles for large ones.
 
-    Those of one partition go together as far as that is fair: a turn takes the small tables of all its partitions.
+    Tasks of one partition share a bundle unless it gets too large: a turn loads the small tables of its partitions.
     """
     total = _load(tasks)
     most = max(BUNDLES_EACH * cores, min(total // BUNDLE_ROWS, MOST_EACH * cores))
@@ -182,7 +182,7 @@ def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
             blocks.append([task])
     bundles: list[list[Task]] = [[] for _ in range(max(1, min(len(blocks), most)))]
     loads = [0] * len(bundles)
-    for block in sorted(blocks, key=_load, reverse=True):  # each to whoever has least
+    for block in sorted(blocks, key=_load, reverse=True):  # each to the bundle with the smallest load
         least = loads.index(min(loads))
         bundles[least] += block
         loads[least] += _load(block)
@@ -194,7 +194,7 @@ def _load(tasks: Sequence[Task]) -> int:
 
 
 def warm_up(engine: Engine) -> None:
-    """Judge a history of nothing: classes are loaded and the workers run."""
+    """Judge an empty history, so that classes are loaded and the workers run."""
     from fencepost.checkers.kernel.context import KernelContext
 
     nowhere = Path()

@@ -1,8 +1,8 @@
-"""Spark as this package uses it: a function of ours, performed for some numbers by the executors.
+"""Spark as this package uses it: executors call a Python function for each of some numbers.
 
-What it needs to know travels with it, its answers are tallies; no record passes through a JVM. So this needs no tables
-of Spark's: a context without Spark SQL takes a quarter less CPU until it has answered. What has nothing but tables is
-Connect, see ``connect``.
+The input is sent with the function, and the answers are tallies; no record passes through a JVM. So no tables of Spark
+are needed: a context without Spark SQL needs a quarter less CPU until its first answer. Spark Connect has only tables,
+see ``connect``.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ Answer = TypeVar("Answer")
 
 
 class Engine(Protocol):
-    """Where functions are performed."""
+    """Performs functions on executors."""
 
     @property
     def cores(self) -> int:
-        """How many calls can be performed at a time, about."""
+        """Roughly how many calls can run at once."""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the executors run where nobody has installed Fencepost."""
+        """Whether the executors run on machines without an installed Fencepost."""
 
     def map(self, perform: Callable[[int], Answer], count: int) -> list[Answer]:
-        """The answers for the numbers below ``count``, each of which is a task. Raises whatever Spark does."""
+        """The answers for the numbers below ``count``; each number is one task. Raises the errors of Spark."""
 
     def ship(self, archive: Path) -> None:
-        """Put an archive of modules on the path of the executors; once only."""
+        """Put an archive of modules on the path of the executors; called once."""
 
     def cancel_without_executors(self) -> bool:
-        """End what is under way when there is no executor at all; whether that is so. Where nobody can know: no."""
+        """Cancel the running jobs if there is no executor. Returns whether there is none; False if that is unknown."""
 
 
 class HasEngine(Protocol):
-    """A session: what has an engine, sooner or later."""
+    """A session that has an engine, or will have one."""
 
     def get(self) -> Engine:
-        """The engine; waited for. Raises WaitTimeout or ProvisionError where there is none."""
+        """Wait for the engine. Raises WaitTimeout or ProvisionError if there is none."""
 
 
 class OnContext:
-    """On a context of this process: local, or the driver of a cluster."""
+    """An engine with a Spark context of this process: local, or the driver of a cluster."""
 
     def __init__(self, context: SparkContext) -> None:
         self.context = context
-        self._tag = f"fencepost-{uuid.uuid4().hex}"  # of our jobs, beside a user's own
+        self._tag = f"fencepost-{uuid.uuid4().hex}"  # marks our jobs; a user may run others in the same context
 
     @property
     def cores(self) -> int:
-        """As many as Spark says."""
+        """The number that Spark reports."""
         return self.context.defaultParallelism
 
     @property
     def elsewhere(self) -> bool:
-        """Workers of a local context are children of its JVM."""
+        """Whether the context is not local: the workers of a local one are children of its JVM."""
         return not str(self.context.master).startswith("local")
 
     def map(self, perform: Callable[[int], Answer], count: int) -> list[Answer]:
-        """One job. A function that brings much along is broadcast by Spark."""
+        """Perform the calls as one job. Spark broadcasts a function that carries much data."""
         self.context.addJobTag(self._tag)
         try:
             return self.context.parallelize(range(count), count).map(perform).collect()
@@ -74,12 +74,12 @@ class OnContext:
             self.context.removeJobTag(self._tag)
 
     def ship(self, archive: Path) -> None:
-        """A context takes no second file of the name."""
+        """Add the archive, unless the context has it: it accepts no second file of the same name."""
         if not any(file.endswith(f"/{archive.name}") for file in self.context.listFiles):
             self.context.addPyFile(str(archive))
 
     def cancel_without_executors(self) -> bool:
-        """The driver is one of those that Spark counts."""
+        """Spark counts the driver as an executor, so there is none if it counts less than two."""
         none = bool(self.context._jsc.sc().getExecutorMemoryStatus().size() < 2)
         if none:
             self.context.cancelJobsWithTag(self._tag)
@@ -87,19 +87,19 @@ class OnContext:
 
 
 def in_own_thread(call: Callable[[], Answer]) -> Answer:
-    """What a call returns, or raises, made in a thread of its own.
+    """Make a call in a separate thread. Returns its result, or raises its error.
 
-    A connection to Spark's JVM belongs to a thread (PySpark's pinned mode). Who waits here may be interrupted, by
-    Ctrl-C or a test's time-out. Interrupted while it waits for the JVM itself, it would leave an answer unread, and
-    each later call of its thread would be given the answer to the one before.
+    A connection to Spark's JVM belongs to one thread (PySpark's pinned mode). The caller may be interrupted by Ctrl-C
+    or a test's time-out. If it waited for the JVM itself, an interrupt would leave an answer unread, and each later
+    call of its thread would receive the answer to the previous call.
     """
     answer = Future[Answer]()
 
-    def made() -> None:
+    def run() -> None:
         try:
             answer.set_result(call())
         except BaseException as error:
             answer.set_exception(error)
 
-    threading.Thread(target=made, name="spark-call", daemon=True).start()
+    threading.Thread(target=run, name="spark-call", daemon=True).start()
     return answer.result()

@@ -1,7 +1,7 @@
-"""Executors on other machines: whether anybody is there, how they get our code, and what to do about what they lack.
+"""Executors on other machines: is a server reachable, how do executors get our code, and what do their errors mean?
 
-A local session needs none of this: its workers are children of its JVM. Wherever they are, they need a Python of our
-minor version with numpy and pyarrow, and the run folder at the same path; Fencepost itself they get from here.
+A local session needs none of this: its workers are children of its JVM. Executors need a Python of the same minor
+version with numpy and pyarrow, and the run folder at the same path. This module sends them Fencepost itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fencepost.checkers.spark.engine import Engine
 from fencepost.errors import ProvisionError
 
 CONNECT_S = 5.0
-EXECUTOR_S = 90.0  # a busy cluster may let us wait; one that can never give what is asked says nothing
+EXECUTOR_S = 90.0  # a busy cluster may need time; a cluster that can never meet the request reports no error
 DEFAULT_PORTS = {"sc": 15002}
 PACKAGES = (
     *("fencepost", "fencepost.checkers", "fencepost.faults", "fencepost.images", "fencepost.workloads"),
@@ -34,7 +34,7 @@ PACKAGES = (
 GONE = "the executors do not see"
 VERSION = "{}.{}".format(*sys.version_info)
 PYTHON = f"name one in PYSPARK_PYTHON that has numpy, pyarrow and the version {VERSION}"
-LACKS = (  # what Spark says, and what that means
+LACKS = (  # the pattern of an error of Spark, and its meaning
     (r"(?:PACKAGE_NOT_INSTALLED\] |No module named ')(\w+)", "their Python has no {}: install it there, or " + PYTHON),
     (r"UNSUPPORTED_PACKAGE_VERSION\] (\w+ >= \S+)", "their Python needs {}: install it there, or " + PYTHON),
     (r'Cannot run program "([^"]+)"', "they have no {}: " + PYTHON),
@@ -44,16 +44,16 @@ LACKS = (  # what Spark says, and what that means
 
 
 def reach(address: str) -> None:
-    """Return when somebody listens at the ``address`` of a master or Connect server, or when it names no host.
+    """Return if a server listens at the ``address`` of a master or Connect server, or if the address names no host.
 
     Raises:
-        ProvisionError: nobody does, or it is no address.
+        ProvisionError: no server listens there, or it is not an address.
     """
     scheme, _, hosts = address.partition("://")
     if scheme not in ("spark", "sc"):
-        return  # local, YARN and Kubernetes have addresses of their own kinds
-    said = []
-    for host in hosts.partition("/")[0].split(","):  # masters that stand by for each other
+        return  # local, YARN and Kubernetes have other kinds of addresses
+    errors = []
+    for host in hosts.partition("/")[0].split(","):  # standby masters
         try:
             parts = urlsplit(f"//{host}")
             port = parts.port or DEFAULT_PORTS.get(scheme)
@@ -62,19 +62,21 @@ def reach(address: str) -> None:
             socket.create_connection((parts.hostname, port), CONNECT_S).close()
             return
         except (OSError, ValueError) as error:
-            said.append(f"{host}: {error}")
-    raise ProvisionError(f"no Spark answers at {address} ({'; '.join(said)}): is it started, and is this its address?")
+            errors.append(f"{host}: {error}")
+    raise ProvisionError(
+        f"no Spark answers at {address} ({'; '.join(errors)}): is it started, and is this its address?"
+    )
 
 
 def ship(engine: Engine) -> None:
-    """Give the executors of a cluster the very code that runs here. Nothing happens when they have it."""
+    """Send the code of this process to the executors of a cluster. Local ones have it already."""
     if engine.elsewhere:
         engine.ship(_archive())
 
 
 @once
 def _archive() -> Path:
-    """Made once for this process: executors that come later fetch it, and a session takes no second one."""
+    """Our modules as a zip file, made once per process: new executors may fetch it, and a session accepts only one."""
     folder = Path(tempfile.mkdtemp(prefix="fencepost-code-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "fencepost.zip"
@@ -85,9 +87,9 @@ def _archive() -> Path:
 
 
 def _sources() -> dict[Path, str]:
-    """Our modules, and their names in the archive: a checkout keeps the packages in folders that are called otherwise.
+    """The files of our modules, and their names in the archive. In a checkout, folders and packages differ in name.
 
-    There, the folder of one may lie in that of an earlier one; its modules are the later one's.
+    There, the folder of a package may lie inside the folder of an earlier one; its modules belong to the later package.
     """
     found = {}
     for package in PACKAGES:
@@ -99,17 +101,17 @@ def _sources() -> dict[Path, str]:
 
 @contextmanager
 def explained(engine: Engine) -> Iterator[None]:
-    """What a job within fails of is told as what to do; one that no executor takes does not wait for ever.
+    """Turn the errors of Spark jobs in this context into advice, and cancel a job that no executor ever starts.
 
     Raises:
-        ProvisionError: the executors lack something, or there are none.
+        ProvisionError: the executors do not meet a requirement, or there are none.
     """
-    over, nobody = Event(), Event()
-    Thread(target=_watch, args=(engine, over, nobody), name="spark-watch", daemon=True).start()
+    over, no_executors = Event(), Event()
+    Thread(target=_watch, args=(engine, over, no_executors), name="spark-watch", daemon=True).start()
     try:
         yield
     except Exception as error:
-        if nobody.is_set():
+        if no_executors.is_set():
             raise ProvisionError(
                 f"Spark gave no executor within {EXECUTOR_S:g} s: see whether its workers are alive, and have as many "
                 "free cores and as much memory as spark.executor.cores and spark.executor.memory ask for"
@@ -121,17 +123,17 @@ def explained(engine: Engine) -> Iterator[None]:
         over.set()
 
 
-def meaning_of(said: str) -> str:
-    """What to do about an error that Spark tells of; empty when it is no lack of the executors."""
+def meaning_of(error: str) -> str:
+    """The meaning of an error of Spark, with advice; empty if it does not concern a requirement of executors."""
     for pattern, meaning in LACKS:
-        if found := re.search(pattern, said, re.DOTALL):
+        if found := re.search(pattern, error, re.DOTALL):
             return meaning.format(found[1])
     return ""
 
 
-def _watch(engine: Engine, over: Event, nobody: Event) -> None:
-    """Look again and again: at first there may be no job yet that could be ended."""
+def _watch(engine: Engine, over: Event, no_executors: Event) -> None:
+    """Check repeatedly for executors: at the first check there may be no job yet to cancel."""
     while engine.elsewhere and not over.wait(EXECUTOR_S):
-        with suppress(Exception):  # the job ends in the meantime, or Spark itself
+        with suppress(Exception):  # the job or Spark itself may end in the meantime
             if engine.cancel_without_executors():
-                nobody.set()
+                no_executors.set()

@@ -1,7 +1,7 @@
 """The JVM of a Spark context on this machine: its settings, its output, its working directory, and its end.
 
-It ends when this process ends, however that happens (its standard input closes), and removes its files itself. What is
-left when this process is killed while the JVM starts, is removed by the next one.
+The JVM ends when this process ends for any reason, because its standard input closes, and it removes its files itself.
+If this process is killed while the JVM starts, the next session removes the files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 END_S = 20.0
 WORK = "spark-of-fencepost-"
-OLD_S = 60.0  # a working directory without a lock that is so old belongs to nobody
+OLD_S = 60.0  # an unlocked working directory of this age belongs to no process
 
 LOG4J = """
 status=error
@@ -45,11 +45,11 @@ SETTINGS = {
     "spark.app.name": "fencepost",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # no threads before a fork, and none are needed
-    # numpy's arrays come and go: kept by the allocator, they need no new pages from the kernel (a third of all time)
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # threads before a fork do harm, and none are needed
+    # The allocator keeps the memory of freed arrays: new pages from the kernel would cost a third of the time.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(8 << 30),
-    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",  # what numpy frees serves Arrow, and back
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",  # numpy and Arrow reuse each other's freed memory
 }
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -63,19 +63,19 @@ class SparkJvm:
     """One JVM with one Spark context."""
 
     def __init__(self, master: str) -> None:
-        """Nothing is started yet."""
+        """Create the working directory; ``start`` starts the JVM."""
         self._master = master
         self._work, self._lock = make_work()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - has no name, so nothing is left of it, whatever happens
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it has no name, so it never remains on disk
         self._gateway: Any = None
         self._context: SparkContext | None = None
         self._archive = Archive()
 
     def start(self) -> SparkContext:
-        """Start everything.
+        """Start the JVM and its context.
 
         Raises:
-            ProvisionError: there is no Java, or the JVM ended; then with its last words.
+            ProvisionError: there is no Java, or the JVM ended; the message has the last lines of its output.
         """
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
@@ -92,17 +92,17 @@ class SparkJvm:
             except Exception as error:
                 self._log.seek(0)
                 lines = self._log.read().decode(errors="replace").splitlines()
-                said = [line.strip() for line in lines if line.strip() and not line.startswith("\tat ")][-5:]
-                raise ProvisionError(f"{error}. The JVM said: {' / '.join(said) or 'nothing'}") from error
+                output = [line.strip() for line in lines if line.strip() and not line.startswith("\tat ")][-5:]
+                raise ProvisionError(f"{error}. The JVM said: {' / '.join(output) or 'nothing'}") from error
         for path in (self._work, self._work / "log4j2.properties"):
             context._jvm.java.io.File(str(path)).deleteOnExit()  # type: ignore[union-attr]
         return context
 
     def end(self, warm: bool) -> None:
-        """End the JVM and remove its files. One that writes the class archive ends by itself, some seconds later.
+        """End the JVM and remove its files. A JVM that writes the class archive ends by itself some seconds later.
 
         Args:
-            warm: it has done what sessions do, so that its classes are worth an archive.
+            warm: the session has done its usual work, so an archive of its loaded classes is useful.
         """
         from pyspark import SparkContext
 
@@ -113,12 +113,12 @@ class SparkJvm:
             process: subprocess.Popen[bytes] = self._gateway.proc
             with suppress(Exception):
                 self._gateway.shutdown()
-            if SparkContext._gateway is self._gateway:  # PySpark keeps it for ever, and would use the dead one again
+            if SparkContext._gateway is self._gateway:  # PySpark keeps a dead gateway and would use it again
                 SparkContext._gateway = SparkContext._jvm = None
             if process.stdin is not None:
                 process.stdin.close()
             if self._archive.claim is not None and warm:
-                _let_go(process)
+                _reap_later(process)
             else:
                 _wait_or_kill(process, at_once=self._archive.claim is not None)
                 self._archive.give_up()
@@ -131,7 +131,7 @@ class SparkJvm:
         return self._master.startswith("local")
 
     def _variables(self) -> Mapping[str, str | None]:
-        """PySpark takes these from the environment only. A cluster's are its user's business."""
+        """The settings that PySpark reads only from the environment. Those of a cluster are up to its user."""
         if not self._local:
             return {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
         return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": None}
@@ -165,9 +165,9 @@ class SparkJvm:
 
 
 def make_work() -> tuple[Path, int]:
-    """A new working directory and the lock on it, which ends with this process; those of killed ones are removed."""
+    """A new working directory and its lock, which ends with this process. Removes directories of killed processes."""
     for old in Path(tempfile.gettempdir()).glob(f"{WORK}*"):
-        with suppress(OSError):  # somebody else's, or gone in the meantime
+        with suppress(OSError):  # locked by another process, or deleted in the meantime
             if time.time() - old.stat().st_mtime > OLD_S:
                 os.close(_lock(old))
                 shutil.rmtree(old, ignore_errors=True)
@@ -176,7 +176,7 @@ def make_work() -> tuple[Path, int]:
 
 
 def _lock(directory: Path) -> int:
-    """Raises OSError when somebody holds it."""
+    """Lock a directory. Raises OSError if another process holds the lock."""
     held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     if not lock.try_take(held):
         os.close(held)
@@ -184,8 +184,8 @@ def _lock(directory: Path) -> int:
     return held
 
 
-def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """It ends by itself; somebody only has to reap it."""
+def _reap_later(process: subprocess.Popen[bytes]) -> None:
+    """Reap a process that ends by itself, in a background thread."""
     threading.Thread(target=os.waitpid, args=(process.pid, 0), name="spark-end", daemon=True).start()
     process.returncode = 0
 
@@ -200,7 +200,7 @@ def _wait_or_kill(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
-    """Variables for a while; whatever was there is put back. None removes."""
+    """Set environment variables inside the context, then restore the previous values. None removes a variable."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:

@@ -1,8 +1,8 @@
-"""Java's class-data archive for Spark: made once per machine, it takes two thirds off the start of a session.
+"""Java's class-data archive for Spark: made once per machine, it shortens the start of a session by two thirds.
 
 The JVM of the first session records which classes it loaded and writes the archive while it ends (15 s of one core,
-after everybody has got what they waited for). It belongs to one Java, one PySpark and one place of its jars. Where the
-cache cannot be written, nothing is made and only time is lost.
+after all results are returned). An archive is valid for one Java, one PySpark and one location of its jars. If the
+cache is not writable, no archive is made and sessions only start more slowly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-LOADED = "core"  # another name when sessions come to load other classes: the old archive would help them less
+LOADED = "core"  # change this name when sessions load other classes: the old archive would help less
 KEEP = 2  # archives of other environments; each has some 70 MB
 SETTLED_S = 3.0
 LATE_S = 300.0
@@ -23,18 +23,18 @@ LATE_S = 300.0
 
 @dataclass(frozen=True)
 class Archive:
-    """What a session has to do with the archive.
+    """The part of a session in using or making the archive.
 
     Attributes:
-        options: for the JVM: use it, or make it, or nothing (somebody else is making it now).
-        claim: the file that says that this session makes it; None when it does not.
+        options: of the JVM: use the archive, or make it, or nothing (another session is making it now).
+        claim: the file that shows that this session makes the archive; None if it does not.
     """
 
     options: tuple[str, ...] = ()
     claim: Path | None = None
 
     def give_up(self) -> None:
-        """This session will not make it after all."""
+        """Remove the claim: this session will not make the archive."""
         if self.claim is not None:
             self.claim.unlink(missing_ok=True)
 
@@ -58,7 +58,7 @@ def of(home: Path, java: str, version: str, jars: Path) -> Archive:
 
 
 def _adopt(home: Path, archive: Path, claim: Path) -> None:
-    """Give a finished archive its name. The JVM writes it in one go and makes it read-only; a torn one it refuses."""
+    """Rename a finished (read-only) archive, and remove old files. The JVM itself rejects a truncated archive."""
     for part in home.glob("*.part"):
         with suppress(FileNotFoundError):
             state = part.stat()

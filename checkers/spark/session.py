@@ -1,4 +1,4 @@
-"""Spark's engine, started in the background while other things go on and kept for as long as it is of use."""
+"""Spark's engine, started in the background during other work, and kept until ``stop``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _LOG = logging.getLogger(__name__)
-START_S = 90.0  # a start that nobody wants any more is waited for: PySpark bears no second one beside it
+START_S = 90.0  # ``stop`` waits for a start in progress: PySpark allows no second one at the same time
 
 
 class Spark:
-    """Spark that is being started, or is there. Make one with ``start``; ``stop``, or the end of ``with``, ends it."""
+    """A Spark session that is starting or running. Create it with ``start``; end it with ``stop`` or ``with``."""
 
     def __init__(self) -> None:
         self._settled = threading.Event()
@@ -44,12 +44,12 @@ class Spark:
         """Begin to start Spark and return at once.
 
         Args:
-            master: where it runs: ``local[*]``, ``spark://host:port``, ``yarn`` or ``k8s://...``. What a cluster needs
-                to be told besides comes from where Spark always looks: ``PYSPARK_PYTHON``, ``PYSPARK_SUBMIT_ARGS``,
-                ``SPARK_CONF_DIR``. What its executors must have, see ``executors``.
-            remote: the address of a Spark Connect server, ``sc://host:port``; then ``master`` does not count.
-            warm_up: called with what is started in the background, unless somebody waits for it already; by default
-                a tiny history is judged, so that the first real verdict finds classes loaded and workers running.
+            master: where it runs: ``local[*]``, ``spark://host:port``, ``yarn`` or ``k8s://...``. Spark reads the other
+                settings of a cluster from its usual sources: ``PYSPARK_PYTHON``, ``PYSPARK_SUBMIT_ARGS``,
+                ``SPARK_CONF_DIR``. See ``executors`` for the requirements of executors.
+            remote: the address of a Spark Connect server, ``sc://host:port``; ``master`` is then ignored.
+            warm_up: called in the background with the started engine, unless a caller waits in ``get`` already. By
+                default it judges an empty history, so that classes are loaded and workers run before the first verdict.
         """
         self = cls()
         self._thread = threading.Thread(
@@ -59,11 +59,11 @@ class Spark:
         return self
 
     def get(self, within_s: float = 120.0) -> Engine:
-        """What performs our functions, once it is there.
+        """Wait for the engine and return it.
 
         Raises:
-            WaitTimeout: it did not start within ``within_s``.
-            ProvisionError: it cannot be started; says why.
+            WaitTimeout: Spark did not start within ``within_s``.
+            ProvisionError: Spark cannot be started, or was stopped; the message says why.
         """
         self._awaited.set()
         if not self._settled.wait(within_s):
@@ -76,12 +76,12 @@ class Spark:
         return self._engine
 
     def stop(self) -> None:
-        """End it. May be called twice, also before it is there."""
+        """End the session. May be called twice, and also during the start."""
         self._unwanted.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(START_S)
             if self._thread.is_alive():
-                return  # it sees that nobody wants it, and ends it
+                return  # the start thread will see ``_unwanted`` and end the session
         self._end()
 
     def __enter__(self) -> Spark:
@@ -106,7 +106,7 @@ class Spark:
             try:
                 warm_up(self._engine)
                 self._warm = True
-            except Exception:  # the real call will say what is wrong
+            except Exception:  # the real call will report the error
                 _LOG.debug("the warm-up of Spark failed", exc_info=True)
         if self._engine is None or self._unwanted.is_set():
             self._end()
@@ -135,7 +135,7 @@ class Spark:
 
 
 def _context_of_this_program() -> SparkContext | None:
-    """A process can have only one, and it would have imported PySpark by now."""
+    """The Spark context that this process already has, of which there can be only one; None: it has none."""
     pyspark = sys.modules.get("pyspark")
     context: SparkContext | None = pyspark.SparkContext._active_spark_context if pyspark else None
     return context if getattr(context, "_jsc", None) is not None else None
