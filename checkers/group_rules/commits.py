@@ -140,7 +140,8 @@ def _held_back(tables: Tables, asked: _Asked, before: OffsetCommit, now: OffsetC
     must hold:
 
     * the old connection had delivered its previous commit request before the new connection delivered its first one;
-    * a fault or a stall of the host hindered the member, from before the first request on the new connection.
+    * a fault or a stall of the host that hindered the member after that previous request began before the first
+      request on the new connection.
     """
     by = tables.writer(now)
     late, newer = asked.behind(now, by), asked.behind(before, by)
@@ -197,7 +198,7 @@ def commit_above_end(tables: Tables, reached: Mapping[int, int]) -> Iterator[Det
 
 
 def commit_reported_wrongly(tables: Tables) -> Iterator[Detection]:
-    """``silent-commit-failure``, ``acknowledged-commit-missing``: the client reported ok, the coordinator has no commit.
+    """``silent-commit-failure``, ``acknowledged-commit-missing``: reported ok, but not committed.
 
     A commit was answered ok, but no accepted commit of its partition and offset may have been written between its begin
     and its end. (For an ``untimed`` commit, the start of its incarnation is the begin.) A commit that was overtaken
