@@ -75,7 +75,7 @@ def _owned(tables: Tables, lives: Mapping[str, Life]) -> Mapping[str, list[Windo
 
 
 def _alive(tables: Tables, life: Life, window: Window) -> Window:
-    """The part of a window after all pauses, up to the last heartbeat to which the coordinator replied as to a member."""
+    """The part of a window after all pauses, up to the last heartbeat that the coordinator answered as a member's."""
     awake_ns = max([window.begin_ns, *(pause.end_ns for pause in life.paused if pause.meets(window))])
     own = (h.served.begin_ns for h in tables.heard_of.meeting(life.incarnation, window))
     return Window(awake_ns, max(own, default=0))

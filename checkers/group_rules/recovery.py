@@ -84,7 +84,7 @@ def _touches(step: Step, incarnation: str) -> bool:
 
 
 def another_cause(tables: Tables, step: Step, window: Window) -> str:
-    """The reason for a rebalance in a window other than the step; empty if there was no rebalance, or no such reason."""
+    """A reason for a rebalance in ``window`` other than ``step``; empty if no rebalance or no such reason is known."""
     rounds = [r for r in tables.rounds if Window(r.begin_ns, r.end_ns + r.uncertainty_ns).meets(window)]
     if not rounds:
         return ""
