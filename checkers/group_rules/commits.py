@@ -31,10 +31,11 @@ def stale_answer(tables: Tables) -> Iterator[Detection]:
     """``stale-offset-answer``: a broker returned a committed offset older than one that had been acknowledged.
 
     One sighting for each stale answer and partition (``answers.stale``), whatever followed. Other rules report the
-    consequences, also under this kind, with the kind that they would otherwise have as the cause. cause ``told a
-    member``: an incarnation of the group received the answer; empty: another client did. members: the incarnation that
-    received the answer, if it belongs to the group; offset: the returned offset; times: the acknowledgement of the
-    commit, and the answer; excuse: a declared act before the answer.
+    consequences, also under this kind, with the kind that they would otherwise have as the cause.
+
+    cause ``told a member``: an incarnation of the group received the answer; empty: another client did. members: the
+    incarnation that received the answer, if it belongs to the group; offset: the returned offset; times: the
+    acknowledgement of the commit, and the answer; excuse: a declared act before the answer.
     """
     for one in tables.stale.values():
         asker, tp, at_ns = one.answer.incarnation, one.answer.tp, one.answer.served.end_ns
