@@ -106,10 +106,8 @@ def early_generation(tables: Tables) -> Iterator[Detection]:
         held[i.generation][i.incarnation].append(i)
     for r in tables.rounds:
         written_ns = r.end_ns - r.uncertainty_ns
-        for former, previous in held[r.generation - 1].items():
-            olds = [
-                i for i in previous if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns
-            ]
+        for former, prior in held[r.generation - 1].items():
+            olds = [i for i in prior if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns]
             for later, current in held[r.generation].items() if olds and former in r.members else ():
                 new = next((i for i in current if i.assigned_begin_ns >= written_ns), None)
                 disjoint = not {i.tp for i in olds} & {i.tp for i in current}

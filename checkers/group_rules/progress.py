@@ -49,7 +49,7 @@ def orphaned_partition(tables: Tables) -> Iterator[Detection]:
             continue
         for (from_ns, owner), to_ns in zip(begins, ends, strict=True):
             alone = Window(from_ns, to_ns).common(quiet)
-            if not owner and alone.length_ns > bound_ns:  # rarely
+            if not owner and alone.length_ns > bound_ns:  # as a rule not
                 alone = _unowned(tables, tp, alone)
             if not owner and alone.length_ns > bound_ns and somebody(tables, alone):
                 excuse = "no leader" if tables.leaderless(tp, *alone) else ""
