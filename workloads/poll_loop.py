@@ -109,14 +109,14 @@ class PollLoop(Load):
         return alien_loop(inventory) or missing or self._unable(inventory) or self._overload(inventory)
 
     def _unable(self, inventory: Inventory) -> str:
-        all_members = range(len(inventory.clients))
+        everybody = range(len(inventory.clients))
         bug, pausing = PLANTED_NEEDS.get(self.planted_bug, ()), ("Pauses",) if self.backpressure else ()
         leaving, deferring = ("Leaves",) if self.deadline_ms else (), ("Defers",) if self.commit == ASYNCHRONOUS else ()
         for what, needs, members in (
-            (f"planted bug {self.planted_bug!r}", bug, self.planted_in or all_members),
-            (f"backpressure {self.backpressure!r}", pausing, all_members),
-            ("deadline_ms", leaving, all_members),
-            (f"commit policy {self.commit!r}", deferring, all_members),
+            (f"planted bug {self.planted_bug!r}", bug, self.planted_in or everybody),
+            (f"backpressure {self.backpressure!r}", pausing, everybody),
+            ("deadline_ms", leaving, everybody),
+            (f"commit policy {self.commit!r}", deferring, everybody),
         ):
             if sentence := unable(inventory, members, needs, what):
                 return sentence
