@@ -5,8 +5,8 @@ else is in doubt. Each kind of finding lists the evidence that could (``FindingK
 
 * ``of_all``: parts in which every file matters, because a record of any actor could explain the violation away (another
   member finished the record; the coordinator had removed the owner);
-* ``of_members``: parts in which only the files of the members named by the violation matter, and the files of the
-  harness (its declared acts, the deaths and pauses that it saw).
+* ``of_members``: parts in which only the files of the members that the violation names matter, and the files of the
+  harness (its declared acts, and the deaths and pauses that it recorded).
 
 A violation that needs a damaged part is a note, and the promise is unknown. If a rule fails on some records, its
 findings in other records still count. "Valid" needs more: every part that could hide a violation must be whole (see
@@ -38,7 +38,7 @@ def missing_evidence(
 
 
 def _needs(name: str, black_box: bool, by_effect: bool) -> NeededEvidence:
-    """The evidence that a kind needs; every part of the history if the registry does not say."""
+    """The evidence that a kind needs; every part of the history if the registry has no entry."""
     kind = FINDINGS.get(name)
     if kind is None:
         return _ALL

@@ -1,4 +1,4 @@
-"""A finder's further input and output: the bounds of the promises, and facts about how much was judged."""
+"""Further input and output of finders: the bounds of the promises, and the counts of what was judged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Bounds:
     loop_ns: int = 30 * NS
 
     def deliveries_of(self, steps: Iterable[Step], first_ns: int, last_ns: int) -> int:
-        """How often one record may be delivered between two moments: each fault step around them adds two deliveries.
+        """How often one record may be delivered between two times: each fault step around them adds two deliveries.
 
-        A fault can evict an owner, which is delivered the record again after it rejoins.
+        A fault can evict an owner, and the owner receives the record again after it rejoins.
         """
         around = (s for s in steps if s.begun_ns and first_ns - self.loop_ns <= s.begun_ns <= last_ns)
         return self.loop_deliveries + 2 * sum(1 for _ in around)

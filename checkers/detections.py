@@ -1,4 +1,4 @@
-"""Sightings, one record (or event) each, and their sum as anomalies: every finder uses this."""
+"""Sightings, one record (or event) each, and their aggregation into anomalies. Every finder uses this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fencepost.model import Anomaly
 
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
-DELETED = "deleted"  # excuse: the record had already been deleted from the begin of the log
+DELETED = "deleted"  # excuse: the record had already been deleted at the begin of the log
 EXPIRED = "committed offset expired"  # excuse for a second processing: the coordinator had deleted the committed offset
 COMPACTED = "compacted"  # excuse: a later record of its key had replaced the record
 

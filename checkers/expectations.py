@@ -5,7 +5,7 @@ An effect counts for a step only if it certainly began after the step began, and
 * before the step had *settled*: a session time-out and ``SETTLING_NS`` after it was over (healed; begun, where nothing
   heals). By then the coordinator has evicted the members that were cut off, and they have noticed it and rejoined;
 * before the members began to leave because the drain had ended;
-* before another step began that may have caused it as well: an effect in doubt counts for the later step.
+* before another step began that may also have caused it: an effect in doubt counts for the later step.
 
 Steps may overlap, so which steps are such *rivals* depends on the effect. Any step may make the group rebalance. Only a
 step that hits no member may move a coordinator. A member may be removed by a step that hits this member, and also by a

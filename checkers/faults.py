@@ -1,4 +1,4 @@
-"""The check that always runs: every fault of the plan was proven begun and healed, and had its expected effect.
+"""The check that always runs: every fault of the plan provably began, was healed, and had its expected effect.
 
 A fault without evidence makes the run unknown, never valid.
 """
@@ -22,10 +22,10 @@ PROMISE = "every fault happened and was undone"
 
 def check(tables: Tables) -> Check:
     """Unknown if a step is unproven, not healed, missing though required, or did not have its expected effect."""
-    lack = _lack(tables)
-    doubts = [doubt for step in tables.steps for doubt in _doubts(tables, step, lack)]
-    if lack and lack.part != "run" and not doubts:  # where the run ended is known, but not what else is missing
-        doubts = [f"there may have been more faults than the history records: {lack}"]
+    missing = _missing_events(tables)
+    doubts = [doubt for step in tables.steps for doubt in _doubts(tables, step, missing)]
+    if missing and missing.part != "run" and not doubts:  # damage of "run" shows only where the run ended
+        doubts = [f"there may have been more faults than the history records: {missing}"]
     notes = [f"step {s.step} ({s.fault}) was not applicable: {s.skipped}" for s in tables.steps if _skippable(s)]
     findings = []
     for kind, sentences in ((UNPROVEN, doubts), (NOT_APPLICABLE, notes)):
@@ -47,11 +47,11 @@ def check(tables: Tables) -> Check:
     )
 
 
-def _lack(tables: Tables) -> Damage | None:
+def _missing_events(tables: Tables) -> Damage | None:
     """The damage because of which steps, or the harness's events about them, may be missing; None: there is none."""
     for damage in tables.damage:
-        mine = damage.part == "events" and certainty.whose(damage.file) in ("", HARNESS)
-        if mine or damage.part in ("run", "plan"):
+        of_harness = damage.part == "events" and certainty.whose(damage.file) in ("", HARNESS)
+        if of_harness or damage.part in ("run", "plan"):
             return damage
     return None
 
@@ -60,27 +60,29 @@ def _skippable(step: Step) -> bool:
     return bool(step.skipped) and not step.required
 
 
-def _doubts(tables: Tables, step: Step, lack: Damage | None) -> Iterator[str]:
-    """Why a step does not count as proven. ``lack``: why events may be missing; then an unrecorded step may have
-    happened all the same."""
+def _doubts(tables: Tables, step: Step, missing: Damage | None) -> Iterator[str]:
+    """The reasons why a step does not count as proven.
+
+    ``missing``: the damage because of which events may be missing; then an unrecorded step may have happened anyway.
+    """
     name = f"step {step.step} ({step.fault}{f' of {step.target}' if step.target else ''})"
     if not step.begun_ns:
-        if lack and not step.skipped:
-            yield f"the history has no record of {name}: {lack}"
+        if missing and not step.skipped:
+            yield f"the history has no record of {name}: {missing}"
         elif step.required:
             yield f"{name} never fired: {step.skipped or 'the chaos phase ended before its time'}"
         return
     if not step.proven_ns:
-        yield f"nothing proves that {name} took effect: {step.evidence or lack or 'it has no evidence'}"
+        yield f"nothing proves that {name} took effect: {step.evidence or missing or 'it has no evidence'}"
     if step.heals and not step.healed_ns:
-        yield f"nothing proves that {name} was healed: {step.heal_evidence or lack or 'it was never undone'}"
+        yield f"nothing proves that {name} was healed: {step.heal_evidence or missing or 'it was never undone'}"
     if step.expect and not reached(tables, step):
-        why = f": {lack}" if lack else ""
+        why = f": {missing}" if missing else ""
         yield f"{name} was expected to reach {step.expect!r}, and nothing in the history shows it{why}"
 
 
 def rows(tables: Tables) -> tuple[dict[str, Any], ...]:
-    """The table of faults as the verdict holds it; times are seconds since the run's start, None = never."""
+    """The verdict's table of faults; times are seconds since the run's start, None means never."""
 
     def second(at_ns: int) -> float | None:
         return round((at_ns - tables.origin_ns) / NS, 3) if at_ns else None

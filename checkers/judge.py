@@ -1,7 +1,7 @@
-"""From a run folder to its verdict: a finder finds anomalies, each promise says how severe they are, the worst wins.
+"""From a run folder to its verdict: a finder finds anomalies, each promise rates their severity, the worst one decides.
 
-Nothing here depends on the finder (Spark, or the oracle in tests). The promises are read from ``scenario.json``; two
-checks always run: ``faults`` (were they real?) and ``history`` (is it whole?).
+Nothing here depends on the finder (Spark, or the oracle in tests). The promises are read from ``scenario.json``. Two
+checks always run: ``faults`` (did the faults happen?) and ``history`` (is the history complete?).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
 
 
 def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
-    """The promises of the scenario; one that cannot be read is damage."""
+    """The promises of the scenario; an unreadable promise is damage."""
     promises, damage = [], []
     for data in tables.asked.get("promises") or ():
         try:
@@ -112,15 +112,15 @@ def _bounds(promises: Iterable[Promise]) -> Bounds:
 def _find(run: Path, tables: Tables, find: Detector, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts, str]:
     try:
         return (*find(run, tables, bounds), "")
-    except FencepostError:  # the finder could not start, which says nothing about the records
+    except FencepostError:  # the finder could not start: this says nothing about the records
         raise
-    except Exception as error:  # a crashed finder must not take away the checks that do not need it
+    except Exception as error:  # checks that do not need a crashed finder must still run
         _LOG.exception("the finder failed on %s", run)
         return [], JudgedCounts(), f"the records could not be judged: {type(error).__name__}: {error}"
 
 
 def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
-    """Holes and contradictions in a member's own counters, as damage of its history: they never count as loss."""
+    """Damage of a member's history: holes and contradictions in its own counters never count as lost records."""
     return [
         Damage(
             "delivered",
@@ -137,13 +137,13 @@ def _history(
     tables: Tables, anomalies: Sequence[Anomaly], facts: JudgedCounts, damage: Sequence[Damage], failure: str
 ) -> Check:
     """Unknown if any part of the history is missing or damaged, or if nothing was recorded."""
-    mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)]
-    findings = list(_findings(tables, mine, ""))
+    notes = [(a, Severity.NOTE, "") for a in anomalies if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)]
+    findings = list(_findings(tables, notes, ""))
     files = [str(d) for d in damage if d.file]
     if files:
         examples = tuple({"sentence": sentence, "witnesses": []} for sentence in files[:EXAMPLES_MAX])
         findings.append(Finding(KIND_OF_FILES, Severity.NOTE, len(files), "", examples))
-    broken_off = ": ".join(str(d) for d in damage if not d.file)  # the phase in which the run ended, and why
+    broken_off = ": ".join(str(d) for d in damage if not d.file)  # the phase in which the run failed, and the reason
     count, done = (facts.judged, "committed") if tables.black_box else (facts.delivered, "delivered")
     nothing = [] if count else [f"nothing was {done}"]
     reason = next(filter(None, [broken_off, failure, *files, *nothing]), "")
@@ -174,11 +174,13 @@ class _Judging:
         self.doubts = [failure] if failure else [*hurt, *failed, *filter(None, [explanation(promised, blind)])]
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
-        """The check of this promise, from the anomalies of its kinds. A certain violation counts, whatever is in
-        doubt."""
-        mine = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds]
-        doubted = {a: doubt for a in mine if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
-        judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in mine]
+        """The check of this promise, from the anomalies of its kinds.
+
+        A certain violation counts, whatever else is in doubt.
+        """
+        own = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds]
+        doubted = {a: doubt for a in own if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
+        judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in own]
         findings = tuple(_findings(self.tables, judged, str(self.promise)))
         facts, minimum = self.needs.facts(self.tables, self.facts), self.needs.minimum(self.tables)
         violations = [f for f in findings if f.severity == Severity.VIOLATION]
@@ -226,12 +228,12 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], p
         groups[anomaly.kind, severity, anomaly.cause, anomaly.excuse, doubt].append(anomaly)
     order = list(Severity)
     found = []
-    for (kind, severity, cause, excuse, doubt), mine in groups.items():
+    for (kind, severity, cause, excuse, doubt), group in groups.items():
         permitted = f"permitted by {promise}" if severity == Severity.PERMITTED and promise else ""
         reason = doubt or ", ".join(filter(None, (cause, excuse))) or permitted
-        shown = nsmallest(EXAMPLES_MAX, mine, key=lambda a: (-a.count, a.from_ns, a))
+        shown = nsmallest(EXAMPLES_MAX, group, key=lambda a: (-a.count, a.from_ns, a))
         examples: tuple[Mapping[str, Any], ...] = tuple(example(tables, a) for a in shown)
-        found.append(Finding(kind, severity, sum(a.count for a in mine), reason, examples))
+        found.append(Finding(kind, severity, sum(a.count for a in group), reason, examples))
     return sorted(found, key=lambda f: (order.index(f.severity), -f.count, f.kind, f.reason))
 
 

@@ -140,7 +140,7 @@ def _member(name: str) -> str:
 
 
 def stalled(tables: Tables, anomaly: Anomaly) -> bool:
-    """Whether the host stood still for so much of an anomaly's time that it proves nothing about the group."""
+    """Whether the host stood still for so much of an anomaly's time that the anomaly proves nothing about the group."""
     window = Window(anomaly.from_ns, anomaly.to_ns)
     stood_ns = sum(stall.common(window).length_ns for stall in tables.stalled.meeting(None, window))
     return stood_ns > STALL_SHARE * max(1, window.length_ns)

@@ -1,4 +1,4 @@
-"""The conditions under which each check may say "valid": which parts of the history are whole, and enough facts."""
+"""The conditions for "valid" of each check: certain parts of the history are whole, and enough facts were judged."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The kinds that are invisible for black boxes, or where only effects show which records were processed, each with the
-reason. (Rule 14 of the checks.)
+"""The kinds that cannot be judged, each with the reason. (Rule 14 of the checks.)
+
+Some are invisible for black boxes, others if only effects show which records were processed.
 
 The brokers' records about black boxes are judged as usual: commits and their writers, assignments, generations,
-requests, the log itself. Partitions that stand still are judged by commits. Everything else is unknown, never kept: a
-promise that covers an invisible kind is unknown, unless one of its visible kinds breaks it.
+requests, and the log itself. Partitions that stand still are judged by commits. Everything else is unknown: a promise
+that covers an invisible kind is never kept, but unknown, unless one of its visible kinds breaks it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ BY_EFFECT = "an effect shows neither which member processed its record nor when"
 
 
 def unobservable(tables: Tables) -> Mapping[str, str]:
-    """Why kinds cannot be judged in this run, as a sentence by kind; empty where members report what they do."""
+    """The kinds that cannot be judged in this run, each with a sentence why; empty if members report what they do."""
     kinds = FINDINGS.values()
     if tables.black_box:
         return {kind.name: f"a black box does not report {kind.unreported}" for kind in kinds if kind.unreported}

@@ -20,7 +20,7 @@ PROOF_S = ROUND_S  # it can join only between two rebalances of the group
 
 
 class Terms(NamedTuple):
-    """How a member takes part; ``assignors`` are separated by commas, the preferred one first."""
+    """The protocol and assignors of a member; ``assignors`` are separated by commas, the preferred one first."""
 
     protocol: str
     assignors: str = ""
@@ -48,7 +48,7 @@ class Bounced:
     after: Terms
 
     def begin(self, terms: Terms, stays: bool = False) -> None:
-        """Start the next incarnation with ``terms``; ``stays``: so do later ones. Callbacks follow the protocol."""
+        """Start the next incarnation with ``terms``; with ``stays`` also later ones. Callbacks follow the protocol."""
         (self.member.adopt if stays else self.member.launch)(**terms._asdict())
 
     def in_group(self, terms: Terms) -> Observation:
@@ -72,8 +72,9 @@ def bounce(
 
     Args:
         to: maps the present terms of a member to its next ones.
-        seen, healed: whether the member takes part as it should, after the change and after the undo.
-        stays: there is no undo: every later incarnation keeps the changed terms, whatever ends the member.
+        seen, healed: return whether the member is in the group with the right terms, after the change and after the
+            undo.
+        stays: there is no undo: every later incarnation keeps the changed terms, for whatever reason the member ends.
     """
     bounced = [_stopped(world, number, to) for number in target.members]
 

@@ -18,7 +18,7 @@ class AddPartitions:
     """Adds partitions to topics. Witness: the new partitions exist, and each has a leader.
 
     It chooses its targets itself and has nothing to heal. Producers of a workload keep the partitions that they
-    started with, so the new ones contain only what other programs write, and are assigned all the same.
+    started with. So the new partitions contain only the records of other programs, but they are assigned to members.
 
     Attributes:
         topics: empty: all topics of the workload.

@@ -16,7 +16,7 @@ class BlackHole(OnStreams):
     """Discards what members and brokers send each other.
 
     ``direction``: ``to`` the brokers (requests vanish), ``from`` the brokers (requests are executed, responses
-    vanish), or ``both``. Witness: bytes went into each proxy and none came out.
+    vanish), or ``both``. Witness: bytes went into each proxy and none left it.
     """
 
     seen: ClassVar[str] = (

@@ -1,6 +1,6 @@
 """A change of assignor: members are bounced and restarted with assignors that differ from the group's.
 
-The right way takes two bounces of all members: first to a list of the new and the old assignor, then to the new one
+The right way is two bounces of all members: first to a list of the new and the old assignor, then to the new one
 alone. The wrong way is one bounce: the coordinator refuses a member that shares no assignor with the others.
 """
 
@@ -27,8 +27,9 @@ class ChangeAssignor:
     be empty; healed: a second bounce restored the former assignors, with the same witness.
 
     Attributes:
-        to: the assignors, the preferred one first, of which the group must have one. Empty, for the wrong way: one that
-            the member does not have. Witness then: its client was refused for that, and was assigned nothing.
+        to: the assignors, the preferred one first; the group must have one of them. Empty, for the wrong way: an
+            assignor that the member does not have. Then the witness is that the coordinator refused its client because
+            of the assignor, and assigned it nothing.
         stays: the change is permanent: there is nothing to heal, and every later incarnation of the member keeps these
             assignors.
     """

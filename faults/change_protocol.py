@@ -23,8 +23,8 @@ KINDS = {"eager": "classic", "cooperative": "classic", "consumer": "consumer"}
 @dataclass(frozen=True)
 class ChangeProtocol:
     """Bounces members to another protocol. Witness: the new incarnation uses it and reported an assignment, which may
-    be empty, and the coordinator describes the member as one of that kind; healed: a second bounce restored the former
-    protocol, with the same witness.
+    be empty, and the coordinator describes the member as one with that protocol; healed: a second bounce restored the
+    former protocol, with the same witness.
 
     Attributes:
         to: ``consumer``; or, for a group with the consumer protocol, ``eager`` or ``cooperative``.

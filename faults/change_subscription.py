@@ -22,7 +22,8 @@ PROOF_S = members.ROUND_S
 @dataclass(frozen=True)
 class ChangeSubscription:
     """Members unsubscribe from topics, and subscribe again when it heals. Witness: the coordinator describes each of
-    them as subscribed to the other topics only; healed: each that runs, to all. (A new incarnation subscribes to all.)
+    them as subscribed to the other topics only; healed: it describes each running member as subscribed to all topics.
+    (A new incarnation subscribes to all.)
 
     Attributes:
         without: the topics that they drop; empty: the last one of the workload.
@@ -34,7 +35,7 @@ class ChangeSubscription:
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "the member keeps its other topics, the group rebalances, and others get the partitions that it dropped; "
-        "records of a topic that nobody subscribes to wait"
+        "records of a topic to which no member subscribes wait"
     )
 
     def __post_init__(self) -> None:

@@ -19,8 +19,8 @@ class DeleteRecords(OnPartitions):
     """Deletes all but the last records of partitions, as retention does to a group that is late.
 
     It chooses its targets itself and has nothing to heal. Witness: the logs begin where the deletion ended, and began
-    below that before. The evidence also counts the deleted records that the group had not committed; they are lost to
-    the deletion, and nobody is blamed for records below the beginning of a log.
+    below that before. The evidence also counts the deleted records that the group had not committed; they are lost
+    because of the deletion, and no finding is reported for records below the beginning of a log.
 
     Attributes:
         partitions: like ``orders-3``; empty: all of the workload's partitions that have more records.
@@ -33,7 +33,7 @@ class DeleteRecords(OnPartitions):
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
         "a fetch of a deleted record is answered with OFFSET_OUT_OF_RANGE and the client applies auto.offset.reset; "
-        "nobody leaves the group"
+        "no member leaves the group"
     )
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ from fencepost.witnesses.packet_loss import losing
 
 @dataclass(frozen=True, kw_only=True)
 class DropPackets(OnStreams):
-    """Drops all packets between members and brokers, as an unplugged cable does. Witness: the kernel dropped our own.
+    """Drops all packets between members and brokers, like an unplugged cable. Witness: the kernel dropped our own ones.
 
     With a broker as its target it isolates the broker from all members only (see ``partition_brokers`` for brokers).
 

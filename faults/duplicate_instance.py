@@ -27,8 +27,9 @@ STOP_S = 15.0
 
 @dataclass(frozen=True)
 class DuplicateInstance:
-    """Starts an idle member under the ``group.instance.id`` of another. Witness: one of the two clients was refused
-    because of it and its process ended, and the other runs; healed: the newcomer is gone, and the member runs.
+    """Starts an idle member under the ``group.instance.id`` of another member. Witness: the brokers refused one of the
+    two clients because of the id and its process ended, and the other runs; healed: the newcomer is gone, and the
+    member runs.
 
     Attributes:
         asleep: the member is stopped (SIGSTOP) until the newcomer knows whether it got the name, and then continued.

@@ -23,7 +23,7 @@ class Hold(OnStreams):
     """Holds what members and brokers send each other; when it heals, all of it arrives.
 
     ``direction``: ``to`` the brokers (requests arrive late), ``from`` the brokers (requests are executed, responses
-    arrive late), or ``both``. Witness: bytes went into each proxy and none came out; healed: they came out.
+    arrive late), or ``both``. Witness: bytes went into each proxy and none left it; healed: they left it.
     """
 
     direction: str = "to"
@@ -52,7 +52,7 @@ class _Held(BlackHoleLinks):
         """Release all data.
 
         The toxics are removed only once the data is out: if one is removed earlier, the proxy waits 5 s for each piece
-        of data whose client has gone, and accepts no connection meanwhile.
+        of data whose client has disconnected, and accepts no connection meanwhile.
         """
         self.toxics.change({"latency": 0})
 
@@ -64,11 +64,11 @@ class _Held(BlackHoleLinks):
         Raises:
             FaultError: the toxics, which have no effect any more, could not be removed.
         """
-        evidence = self._given_back()
+        evidence = self._released()
         self.toxics.remove()
         return evidence
 
-    def _given_back(self) -> Evidence:
+    def _released(self) -> Evidence:
         held = [probe for probe in self.probes if not probe.broken]
         if not held:
             return super().healed()

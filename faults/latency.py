@@ -18,8 +18,8 @@ class Latency(OnStreams):
     """Delays what members and brokers send each other. Witness: round trips of our own take that long.
 
     Attributes:
-        delay_ms: in each direction that is delayed: with ``direction="both"`` a round trip takes twice that.
-        jitter_ms: the most by which a piece arrives earlier or later; the proxy draws it, not the seed.
+        delay_ms: the delay in each affected direction; with ``direction="both"`` a round trip takes twice as long.
+        jitter_ms: the most by which a piece of data arrives earlier or later; the proxy draws it, not the seed.
     """
 
     delay_ms: int = 200

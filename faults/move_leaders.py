@@ -30,7 +30,7 @@ class MoveLeaders(OnPartitions):
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "fetch and produce requests get NOT_LEADER_OR_FOLLOWER until clients refresh metadata; nobody leaves the group"
+        "fetch and produce requests get NOT_LEADER_OR_FOLLOWER until clients refresh metadata; no member leaves"
     )
 
     def not_ready_reason(self, world: FaultContext, target: Target) -> str:

@@ -28,7 +28,8 @@ InSync = Mapping[TopicPartition, Collection[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionBrokers:
-    """Cuts brokers off from all other brokers, in both directions. Members, producers and administrators reach them.
+    """Cuts brokers off from all other brokers, in both directions. Members, producers and administrators still reach
+    them.
 
     Witness: the kernel dropped packets of our own on each way between them, and in-sync replicas are on one side
     only: of at least one partition or, if cut off from the controller, of all. Healed: they are in sync as before.

@@ -21,7 +21,7 @@ class ReassignCoordinator:
 
     It chooses its target itself. Witness: the broker is no longer a replica of the partition, another one leads it, and
     FindCoordinator returns that one; healed: all replicas are as before and in sync, except on brokers that are stopped
-    or ended, wherever the coordinator is.
+    or ended. The coordinator may then be on any of them.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"admin", "coordinator", "replicas"})
@@ -33,7 +33,7 @@ class ReassignCoordinator:
     )
 
     def not_ready_reason(self, world: FaultContext, target: Target) -> str:
-        """See ``Gated``. Two at a time would leave too few replicas and restore the wrong ones."""
+        """See ``Gated``. Two reassignments at a time would leave too few replicas and restore the wrong ones."""
         now = coordinator_location(world)
         kept = world.cluster.admin.replicas(now.place.topic)
         fewer = len(kept[now.place.partition]) < max(map(len, kept.values()))

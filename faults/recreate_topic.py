@@ -20,8 +20,8 @@ class RecreateTopic:
 
     It chooses its targets itself and has nothing to heal. Witness: brokers return another topic id (KIP-516) than
     before, and the logs begin at offset 0. The evidence also counts the records that the group had not committed. It is
-    a declared act: the loss of all earlier records is intended, and nobody is blamed for it; records written afterwards
-    are judged as usual.
+    a declared act: the loss of all earlier records is intended and excused; records written afterwards are judged as
+    usual.
 
     Attributes:
         topics: empty: all topics of the workload.

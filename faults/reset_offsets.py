@@ -22,8 +22,8 @@ class ResetOffsets:
 
     It chooses its targets itself and has nothing to heal. Kafka refuses it while the group has members, so it waits
     until the group is empty: all members are paused past their sessions, or down. Witness: the coordinator returns the
-    requested offsets, and returned others before. It is a declared act: nobody is blamed for records that are read
-    again, or skipped, because of it.
+    requested offsets, and returned others before. It is a declared act: records that are read again or skipped because
+    of the reset are excused.
 
     Attributes:
         to: ``earliest`` or ``latest``, as in Kafka's own tool.

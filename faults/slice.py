@@ -13,7 +13,7 @@ from fencepost.witnesses.throughput import KB_PER_S_MAX, ProbeLoad, slowed
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(OnStreams):
-    """Cuts data into pieces that arrive one after the other. Witness: a load of our own takes as long as they imply.
+    """Cuts data into pieces that arrive one after the other. Witness: a load of our own takes as long as implied.
 
     Attributes:
         piece_bytes: the size of each piece.

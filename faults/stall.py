@@ -1,7 +1,7 @@
 """A stall: the handler of the current record is slow, so the member does not poll, while its client keeps running.
 
 The client's own threads send heartbeats until ``max.poll.interval.ms`` is over; then they leave the group, and the
-program learns of it at its next poll.
+program is notified at its next poll.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ HEALED_S = 5.0
 
 @dataclass(frozen=True)
 class Stall:
-    """Slows the handlers of members. Witness: each reported the record that it holds, and its process runs; healed: it
-    reported that it continued, and after how long. Expects ``fenced`` only past ``max.poll.interval.ms``."""
+    """Slows the handlers of members. Witness: each member reported the record in its handler, and its process runs;
+    healed: it reported that it continued, and after how long. Expects ``fenced`` only past ``max.poll.interval.ms``."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})

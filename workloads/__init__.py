@@ -1,4 +1,4 @@
-"""Workloads: what producers write, what a member does with a record, and which promises such a group should keep.
+"""Workloads: the records of producers, the processing by members, and the promises that such a group should keep.
 
 One file each; the class is exported here under its own name. The loop itself runs on the member's side.
 """

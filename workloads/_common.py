@@ -75,13 +75,14 @@ class Load:
             also affects its partition; 0: all alike.
         burst_every_s: the records due in that many seconds are written at once; 0: steadily.
         transaction_records: records per transaction of a producer, the last one may be smaller; 0: no transactions.
-        abort_every: every n-th transaction of a producer is aborted on purpose, once all of it is in the log; 0: none.
+        abort_every: every n-th transaction of a producer is aborted on purpose, once all its records are in the log; 0:
+            none.
             Members do not receive aborted records unless their ``isolation.level`` is read_uncommitted, which is the
             default of most clients of a user's program.
         payload: the function that makes the records' values, ``module:function``, imported by producers from the
             current directory: ``function(key: int, seq: int)`` returns bytes, text, or a dict that is sent as JSON. The
-            header ``fencepost`` then names the producer of a record. Empty: meaningless values of ours.
-        value_bytes: size of a value of ours.
+            header ``fencepost`` then names the producer of a record. Empty: the harness generates meaningless values.
+        value_bytes: the size of a generated value.
     """
 
     rate_hz: float = 2000
@@ -101,7 +102,7 @@ class Load:
 
 
 def loop_options(workload: Any, member: int) -> dict[str, Any]:
-    """The options of a member's loop: the workload's; a planted bug only for the members that have it."""
+    """The options of a member's loop, from the workload; a planted bug only for the members that have it."""
     options = {each.name: getattr(workload, each.name) for each in fields(LoopConfig) if hasattr(workload, each.name)}
     if getattr(workload, "planted_in", ()) and member not in workload.planted_in:
         options["planted_bug"] = ""
@@ -135,7 +136,7 @@ def check_options(workload: Load) -> None:
 
 
 def check_deadline(deadline_ms: float, longest_ms: float, handler: str) -> None:
-    """Raises ScenarioError when no record could be done within the deadline, or the handler is the user's own."""
+    """Raises ScenarioError if no record could be processed within the deadline, or the handler is the user's own."""
     if deadline_ms and handler:
         raise ScenarioError("deadline_ms works with our handler only: yours cannot be interrupted, but it may raise")
     if 0 < deadline_ms <= longest_ms:

@@ -25,15 +25,15 @@ NEEDS = (AdapterFeature.OUTPUTS, AdapterFeature.SEEKS)  # after an abort the rec
 
 @dataclass(frozen=True)
 class Writing(Load):
-    """One thread per member polls; what it writes is judged.
+    """One thread per member polls; its output is judged.
 
     Attributes:
         commit: ``transaction`` (the output of a poll and its offsets are one transaction; the group has a stable
             ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (output is written first and
             offsets are committed then, without transactions: if a member dies in between, its successor writes again).
         transaction_timeout_ms: after that long the brokers abort an open transaction; a member that is stopped for
-            longer with one open is fenced, and ends.
-        handler: what handles records, ``module:function``, imported by members from the current directory:
+            longer during a transaction is fenced, and ends.
+        handler: the function that handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``. Empty: none.
         handler_ms: how long a record's handler takes.
         batch: records that one poll may return.
@@ -67,7 +67,7 @@ class Writing(Load):
         return self.handler_ms
 
     def inventory_problem(self, inventory: Inventory) -> str:
-        """See ``ChecksInventory``. Also says why members could not keep up."""
+        """See ``ChecksInventory``. Also returns a problem if members could not keep up."""
         able = min(inventory.members, sum(inventory.topics.values()))
         return (
             alien_loop(inventory)

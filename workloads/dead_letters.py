@@ -25,16 +25,16 @@ class DeadLetters(WritingElsewhere):
     write, and ``Writing`` for the other options.
 
     Attributes:
-        handler: what processes records; an exception is a failed attempt.
+        handler: the function that processes records; an exception is a failed attempt.
         on_failure: ``park``, or ``stop``: a record that cannot be processed ends the member, and each later owner.
         attempts: how often a record is tried.
         retry_ms: the wait between two attempts; the member's other records wait, too.
         deadline_ms: the limit for our own handler; a record that takes longer is parked, without another attempt; 0: no
             limit. For the member to keep its partitions, all records of a poll should be parked within
             ``max.poll.interval.ms``.
-        keep_order: later records of a parked record's key are parked behind it, whoever owns the partition by then;
+        keep_order: later records of a parked record's key are parked behind it, also by later owners of the partition;
             without transactions only.
-        retried_after_ms: a retry program (ours) reads ``into`` and completes each letter that long after it was
+        retried_after_ms: the harness's retry program reads ``into`` and completes each letter that long after it was
             written. It records that in the topic ``retried``. With ``keep_order`` that is a redirect topic: members
             process a key again when none of its letters waits there. 0: letters stay, and keys stay parked.
         poison_every: every n-th record of each producer cannot be processed; 0: none. With a ``handler`` it must be 0:
@@ -81,12 +81,12 @@ class DeadLetters(WritingElsewhere):
 
     @property
     def redirect(self) -> str:
-        """That topic, where members write and read it, too; empty: members ignore retries."""
+        """The topic ``retried`` if members write and read it, too; empty: members ignore retries."""
         return self.retried if self.keep_order else ""
 
     def inventory_problem(self, inventory: Inventory) -> str:
-        """See ``Writing``. Also says why keys would never be free again: with few keys, another record of the key
-        arrives while one waits."""
+        """See ``Writing``. Also returns a problem if keys would stay parked forever: with few keys, another record of a
+        key arrives while its letter waits."""
         while_one_waits = (
             self.rate_hz / (self.keys * len(inventory.topics)) * self.retried_after_ms / 1000
         )  # records of its key
@@ -99,7 +99,7 @@ class DeadLetters(WritingElsewhere):
 
     @property
     def each_ms(self) -> float:
-        """See ``Writing``: with the average wait between attempts."""
+        """See ``Writing``; includes the average wait between attempts."""
         tries_ms = self.retry_ms * (self.attempts - 1) / self.poison_every if self.poison_every else 0
         return self.handler_ms + tries_ms
 
@@ -110,7 +110,7 @@ class DeadLetters(WritingElsewhere):
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each record that cannot be processed has a dead letter; with transactions exactly one.
 
-        Members that stop on failure break these promises soon, which shows best how they fail.
+        Members that stop on failure soon break these promises; that shows best how they fail.
         """
         from fencepost.checkers import Parked
 

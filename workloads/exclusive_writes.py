@@ -41,9 +41,9 @@ class ExclusiveWrites(Load):
             session time-out and ``max.poll.interval.ms``, or another member works on its partitions first.
         store: the PostgreSQL database, ``postgresql://user@host/database``, where psycopg is installed; the password is
             read from PGPASSWORD and ``~/.pgpass``. Empty: SQLite.
-        handler_ms: how long the work on a record takes, which is done within the lease.
+        handler_ms: how long the work on a record takes; it is done within the lease.
         batch: records that one poll may return.
-        commit_every_ms: how often it commits; 0: after each record.
+        commit_every_ms: how often a member commits; 0: after each record.
     """
 
     fence: str = "token"
@@ -72,7 +72,7 @@ class ExclusiveWrites(Load):
         return self.overdue_ms if self.fence == SUPERVISOR else 0
 
     def inventory_problem(self, inventory: Inventory) -> str:
-        """See ``ChecksInventory``. Also says why members could not keep up."""
+        """See ``ChecksInventory``. Also returns a problem if members could not keep up."""
         if alien := next((client for client in inventory.clients if client.library.lines), None):
             return f"{alien} has a loop of its own, which writes to no store"
         able = min(inventory.members, sum(inventory.topics.values()))

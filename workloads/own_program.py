@@ -62,8 +62,11 @@ class OwnProgram(Load):
         return {"processed": self.processed}
 
     def promises(self) -> Collection[Promise]:
-        """The usual promises of programs: at-least-once, one owner, commits of processed records, progress. For a black
-        box, the part of it that brokers see; for a program whose effects are known, the effects, too."""
+        """The usual promises of programs: at-least-once, one owner, commits of processed records, progress.
+
+        For a black box, only the promises that brokers' records can show; for a program whose effects are known, the
+        effects, too.
+        """
         from fencepost.checkers import Effects, Outside
 
         if self.processed == UNKNOWN:

@@ -44,17 +44,17 @@ class PollLoop(Load):
         commit_every_ms: how often ``after-processing``, ``asynchronous`` and the automatic ones commit; 0: after each
             record (``asynchronous``: each answer), which the automatic ones cannot.
         handler_ms: how long a record's handler takes.
-        handler: what handles records, ``module:function``, imported by members from the current directory:
+        handler: the function that handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and an exception
             ends the member. Empty: one that waits for ``handler_ms`` and does nothing.
         batch: records that one poll may return; 1: polls return single records.
         backpressure: ``pause`` (after each poll with records it pauses its partitions, keeps polling to stay in the
             group, and resumes) or ``resume`` (after each poll it resumes partitions that were never paused, which
             should have no effect); empty: neither.
-        pause_ms: the least that ``pause`` pauses; it ends with a poll, which may take 100 ms.
-        slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic), which may be
-            more than it keeps up with; -1: of none.
-        slow_ms: see there.
+        pause_ms: the shortest time that ``pause`` pauses; it ends with a poll, which may take 100 ms.
+        slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic); the load may
+            be more than it can handle. -1: no partition.
+        slow_ms: see ``slow_partition``.
         deadline_ms: the limit for our own handler. If a record takes longer, the member releases all partitions, with
             the records in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
             subscribes again. 0: no limit.
@@ -104,8 +104,8 @@ class PollLoop(Load):
         check_deadline(self.deadline_ms, self.handler_ms + self.slow_ms, self.handler)
 
     def inventory_problem(self, inventory: Inventory) -> str:
-        """See ``ChecksInventory``. Also says why members could not keep up: unread records would not be the group's
-        fault."""
+        """See ``ChecksInventory``. Also returns a problem if members could not keep up: unread records would not be the
+        group's fault."""
         missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
         return alien_loop(inventory) or missing or self._unable(inventory) or self._overload(inventory)
 
@@ -123,8 +123,8 @@ class PollLoop(Load):
             if sentence := unable(inventory, members, needs, what):
                 return sentence
         alien = next((client for client in inventory.clients if client.library.lines), None)
-        ours = (self.handler, self.handler_ms, self.slow_ms, self.backpressure, self.deadline_ms)
-        asked = any(ours) or self.commit not in PROGRAMS_COMMIT
+        options = (self.handler, self.handler_ms, self.slow_ms, self.backpressure, self.deadline_ms)
+        asked = any(options) or self.commit not in PROGRAMS_COMMIT
         if alien and asked:
             return f"{alien} has a loop of its own: only the commit policies {', '.join(PROGRAMS_COMMIT)}, no handler"
         if self.deadline_ms and any(inventory.static):

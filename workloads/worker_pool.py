@@ -35,7 +35,7 @@ class WorkerPool(Load):
 
     Attributes:
         workers: threads of each member that process.
-        lanes: the unit that is processed in order, one record at a time: ``partition``, or each ``key`` of it.
+        lanes: the unit that is processed in order, one record at a time: ``partition``, or each ``key`` in a partition.
         in_hand: records of one partition above which a member pauses it; a poll may return ``batch`` more.
         wait_ms: how long the revoked callback and a clean end wait for records in process, at most; less than
             ``max.poll.interval.ms``. A record that takes longer continues, and the next owner repeats it.
@@ -44,12 +44,12 @@ class WorkerPool(Load):
             stays in the group then even if its polling thread is stuck. Not with the protocol ``eager``, which revokes
             every partition.
         handler_ms: how long a record's handler takes.
-        slow_partition: it takes ``slow_ms`` more for records of this partition (of each topic), which may be more than
-            it keeps up with; -1: of none.
-        slow_ms: see there.
-        handler: a function of yours, see ``PollLoop``; several threads call it at a time.
+        slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic); the load may
+            be more than it can handle. -1: no partition.
+        slow_ms: see ``slow_partition``.
+        handler: a function of the user's, see ``PollLoop``; several threads call it at a time.
         batch: records that one poll may return.
-        commit_every_ms: how often it commits; 0: after each poll.
+        commit_every_ms: how often a member commits; 0: after each poll.
         planted_bug: a bug of members, described in ``fencepost_member.planted_bugs.pools``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
     """
@@ -75,7 +75,7 @@ class WorkerPool(Load):
         check_options(self)
 
     def inventory_problem(self, inventory: Inventory) -> str:
-        """See ``ChecksInventory``. Also says why members could not keep up."""
+        """See ``ChecksInventory``. Also returns a problem if members could not keep up."""
         lanes = sum(inventory.topics.values()) if self.lanes == "partition" else self.keys
         able = min(inventory.members * self.workers, lanes)
         return (

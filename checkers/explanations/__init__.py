@@ -45,7 +45,7 @@ def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
 
 
 def _sentence(t: AnomalyContext) -> str:
-    """The one sentence; a kind that has none of its own has a general one."""
+    """The sentence of an anomaly; kinds without a sentence of their own get a general one."""
     write = SENTENCES.get(t.a.kind)
     text = write(t) if write else f"{t.a.kind}: {t.records} ({', '.join(t.a.members)}), {t.span}"
     if t.a.excuse.startswith("declared act"):

@@ -31,17 +31,17 @@ class AnomalyContext:
         self.one = anomaly.count == 1
 
     def at(self, ns: int) -> str:
-        """A moment: ``12.034 s``."""
+        """A time in seconds since the start of the run: ``12.034 s``."""
         return f"{(ns - self.tables.origin_ns) / NS:.3f} s"
 
     @property
     def begin(self) -> str:
-        """The moment at which the anomaly began."""
+        """The time at which the anomaly began."""
         return self.at(self.a.from_ns)
 
     @property
     def end(self) -> str:
-        """The moment at which the anomaly ended."""
+        """The time at which the anomaly ended."""
         return self.at(self.a.to_ns)
 
     @property
@@ -96,27 +96,27 @@ class AnomalyContext:
         """The last stale answer that the anomaly is about, or that caused it."""
         if self.a.kind != KIND:
             return None
-        until_ns, mine = self.a.to_ns or FOREVER, self.a.members[:1]
-        of = [one for one in self.tables.stale.values() if one.answer.tp == self.tp]
-        of = [one for one in of if not mine or one.answer.incarnation == mine[0]]
-        if mine or self.a.cause:
-            of = [one for one in of if one.answer.offset <= self.a.first_offset or not self.a.cause]
+        until_ns, member = self.a.to_ns or FOREVER, self.a.members[:1]
+        found = [one for one in self.tables.stale.values() if one.answer.tp == self.tp]
+        found = [one for one in found if not member or one.answer.incarnation == member[0]]
+        if member or self.a.cause:
+            found = [one for one in found if one.answer.offset <= self.a.first_offset or not self.a.cause]
         else:
-            of = [one for one in of if one.answer.incarnation not in self.tables.lives]
-        return max((one for one in of if one.answer.served.begin_ns <= until_ns), key=_answered, default=None)
+            found = [one for one in found if one.answer.incarnation not in self.tables.lives]
+        return max((one for one in found if one.answer.served.begin_ns <= until_ns), key=_answered, default=None)
 
     @property
     def generation(self) -> int:
         """The generation (or epoch) of the commit or interval that the anomaly is about; -1: unknown."""
         if self.passer:
             return self.passer.generation
-        mine = [i for i in self.intervals if i.incarnation == self.who]
-        return mine[-1].generation if mine else -1
+        own = [i for i in self.intervals if i.incarnation == self.who]
+        return own[-1].generation if own else -1
 
     @cached_property
     def intervals(self) -> list[Interval]:
-        """The assignment intervals of the partition that meet the anomaly's time, of the members concerned."""
-        concerned = (i for who in {*self.a.members} for i in self.tables.intervals_of.get((who, self.tp), ()))
+        """The anomaly's members' assignment intervals of the partition that meet the anomaly's time."""
+        concerned = (i for member in {*self.a.members} for i in self.tables.intervals_of.get((member, self.tp), ()))
         end = self.a.to_ns or FOREVER
         met = (i for i in concerned if i.assigned_begin_ns <= end and (i.given_up_end_ns or FOREVER) >= self.a.from_ns)
         return sorted(met, key=lambda i: (i.assigned_begin_ns, i.incarnation))
@@ -137,7 +137,7 @@ class AnomalyContext:
         return f"{incarnation} {'was killed' if life.how == 'killed' else 'crashed'} at {self.at(life.ended_ns)}"
 
     def witnesses(self) -> list[str]:
-        """Facts of the history behind the sentence, in the order of time."""
+        """The facts of the history behind the sentence, ordered by time."""
         found: list[tuple[int, str]] = []
         until_ns = self.a.to_ns or FOREVER
         for i in _last(self.intervals, lambda i: i.assigned_begin_ns):
@@ -155,8 +155,8 @@ class AnomalyContext:
         for a in [a for a in accepted if a.at_ns <= until_ns][-2:]:
             by = f", written by {writer}" if (writer := self.tables.writer(a)) else ""
             found.append((a.at_ns, f"the coordinator recorded {a.offset} as committed (record {a.order}{by})"))
-        mine = (g for g in self.tables.given_of.get(self.tp, ()) if g.incarnation in self.a.members)
-        for g in _last((g for g in mine if g.at_ns <= until_ns), lambda g: g.at_ns):
+        given = (g for g in self.tables.given_of.get(self.tp, ()) if g.incarnation in self.a.members)
+        for g in _last((g for g in given if g.at_ns <= until_ns), lambda g: g.at_ns):
             found.append((g.at_ns, f"the coordinator assigned {self.place} to {g.incarnation} (record {g.order})"))
         for member in dict.fromkeys(self.a.members):
             for gone in self.tables.gone_by_incarnation.get(member, ()):
@@ -180,7 +180,7 @@ class AnomalyContext:
         return [f"{self.at(ns)}: {what}" for ns, what in sorted(found)[-WITNESSES_MAX:]]
 
     def _answer(self) -> Iterator[tuple[int, str]]:
-        """Both requests behind a stale answer, and where the new coordinator's log stood."""
+        """Witnesses of a stale answer: the acknowledged commit, the answer, the end of the new coordinator's log."""
         if self.stale is None:
             return
         answer, commit, at_ns = self.stale
@@ -189,8 +189,8 @@ class AnomalyContext:
         by = f", of {asked.incarnation or 'an unknown member'}, answered by {broker(asked.broker)}" if asked else ""
         yield at_ns, f"a commit of {commit.offset} had been acknowledged (record {commit.order}{by})"
         client = answer.incarnation or "an unknown client"
-        who = f"{broker(answer.broker)} answered {client}, asked at {self.at(answer.begin_ns)}"
-        yield answer.end_ns, f"{who}: {answer.offset} is committed"
+        answered = f"{broker(answer.broker)} answered {client}, asked at {self.at(answer.begin_ns)}"
+        yield answer.end_ns, f"{answered}: {answer.offset} is committed"
         seats = (s for s in self.tables.seats if s.leader == answer.broker and s.at_ns <= answer.end_ns)
         if (seat := max(seats, key=lambda s: s.at_ns, default=None)) and seat.high_watermark >= 0:
             mark = f"high watermark {seat.high_watermark} (its log ended at {seat.log_end})"

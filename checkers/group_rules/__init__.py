@@ -1,7 +1,7 @@
-"""Rules that look at no record: what callbacks, commits and the coordinator's own log say of each other.
+"""Rules that need no records: they compare callbacks, commits and the coordinator's log with each other.
 
-Their tables have a row per callback, commit or round, not per record, and are swept in order, on the driver; so every
-finder performs these rules themselves. Like the oracle's, a rule's docstring says exactly what a sighting is.
+Their tables have one row per callback, commit or rebalance, not per record. So every finder runs these rules on the
+driver, in one pass over the sorted rows. As in the oracle, the docstring of a rule defines its sightings exactly.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from fencepost.checkers.group_rules.rule import Rule
 
 
 def _by_name(rules: Mapping[Rule, tuple[str, ...]]) -> dict[Rule, tuple[str, ...]]:
-    """Rules about callbacks and assignments, which know no partition but by its name."""
+    """Make rules use ``Tables.by_name``: callbacks and assignments identify a partition only by its name."""
 
-    def of(rule: Rule) -> Rule:
+    def wrapped(rule: Rule) -> Rule:
         return wraps(rule)(lambda tables: rule(tables.by_name))
 
-    return {of(rule): kinds for rule, kinds in rules.items()}
+    return {wrapped(rule): kinds for rule, kinds in rules.items()}
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""Rules about the callbacks by which a client tells its program what it owns: are they in order, right and in time?"""
+"""Rules about the callbacks of a client (assigned, revoked, lost): their order, correctness and timing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Window
 if TYPE_CHECKING:
     from fencepost.checkers.group_rules.rule import Rule
 
-RETURNED_NS = NS  # within so long a callback returns after it told the client that the partition is given up
+RETURNED_NS = NS  # the longest time from the release of a partition inside a callback to the callback's return
 
 
 def callback_imbalance(tables: Tables) -> Iterator[Detection]:
-    """``callback-imbalance``: a member is told a partition twice, or to give up what it does not have.
+    """``callback-imbalance``: a partition is assigned twice in a row, or is revoked or lost without being owned.
 
-    * cause ``assigned twice``: assigned while its interval was open; times: the former and the new callback's begin;
-    * cause ``given up twice``: a revoked or lost callback names it while no interval is open; times: that callback's.
+    * cause ``assigned twice``: an assigned callback named the partition while its interval was open; times: the begins
+      of the former and the new callback;
+    * cause ``given up twice``: a revoked or lost callback named the partition while no interval was open; times: the
+      begin and end of that callback.
 
     members: the incarnation.
     """
@@ -37,19 +39,19 @@ def callback_imbalance(tables: Tables) -> Iterator[Detection]:
 
 
 def early_assignment(tables: Tables) -> Iterator[Detection]:
-    """``early-assignment``: a partition is assigned to a member while the former one is still giving it up.
+    """``early-assignment``: a partition is assigned to a member while the former owner is still releasing it.
 
-    Of two intervals of different incarnations: the later one's assigned callback began after the revoked callback of
-    the other one had begun and before it returned. (When that callback had not begun yet it is ``assignment-overlap``;
-    one that never returned is none.) The client is told that the partition is given up from inside of the callback, at
-    its end; so it counts only
+    Two intervals have different incarnations, and the later assigned callback began after the former owner's revoked
+    callback had begun and before it returned. (If the revoked callback had not begun, the kind is
+    ``assignment-overlap``. A revoked callback that never returned does not count.) The client releases the partition
+    inside the callback, at its end. So a pair counts only if
 
-    * where a commit that the callback made was certainly answered after the assigned callback began,
-    * or the callback returned more than 1 s after that, and no proven pause of its incarnation and no stall of the host
-      meets the time between.
+    * a commit of the revoked callback was certainly answered after the assigned callback began,
+    * or the revoked callback returned more than 1 s after that begin, and no proven pause of its incarnation and no
+      stall of the host meets the time in between.
 
-    excuse ``zombie``: the coordinator's records show the former owner gone by then. members: the former owner, the new
-    one; times: from the assigned callback's begin to the revoked one's end.
+    excuse ``zombie``: the coordinator's records show that the former owner had been removed by then. members: the
+    former owner, the new owner; times: from the begin of the assigned callback to the end of the revoked callback.
     """
     for intervals in tables.intervals_by_tp.values():  # in the order of their begins
         for former in (i for i in intervals if i.how == "revoked"):
@@ -68,13 +70,14 @@ def _assigned_ns(interval: Interval) -> int:
 
 
 def _committing(tables: Tables, former: Interval, later: Interval) -> bool:
-    """Whether the former owner's callback was certainly not through with its commits when the other one began."""
-    during = Window(former.given_up_begin_ns, former.given_up_end_ns)  # what ended in it began before its end
+    """Whether a commit of the former owner's revoked callback certainly ended after the assigned callback began."""
+    during = Window(former.given_up_begin_ns, former.given_up_end_ns)  # a commit that ended in it began before its end
     own = (c for c in tables.commits_of.meeting((former.incarnation, former.tp), during) if c.mode != "auto")
     return any(later.assigned_begin_ns < c.end_ns <= former.given_up_end_ns for c in own)
 
 
 def _slow(tables: Tables, former: Interval, later: Interval) -> bool:
+    """Whether the revoked callback returned late, and neither a pause nor a stall of the host explains it."""
     between = Window(later.assigned_begin_ns, former.given_up_end_ns)
     life = tables.lives.get(former.incarnation)
     paused = any(pause.meets(between) for pause in life.paused) if life else False
@@ -82,54 +85,57 @@ def _slow(tables: Tables, former: Interval, later: Interval) -> bool:
 
 
 def early_generation(tables: Tables) -> Iterator[Detection]:
-    """``early-assignment``, cause ``generation``: the same over all partitions of an eager group.
+    """``early-assignment``, cause ``generation``: the same across all partitions of an eager group.
 
-    An eager member gives everything up before it joins again, and nobody is assigned anything before all have joined.
-    So none is assigned a partition of a generation before each member that the coordinator's record of it names is
-    through with the revoked callback for its partitions of the generation before. It counts where that callback had not
-    begun yet; where it had, as for a single partition.
+    An eager member releases all its partitions before it rejoins, and the group assigns partitions only after all
+    members have joined. So no assigned callback of a generation begins before every member in the coordinator's record
+    of that generation has finished the revoked callback of the previous generation. A pair of callbacks counts if the
+    revoked callback had not begun when the assigned callback began; if it had begun, the conditions for a single
+    partition apply.
 
-    Which generation an interval is of is believed only where the record agrees: that of the one before was assigned
-    before it was certainly written, that of the new one was not. Whose id was removed meanwhile was not waited for.
+    The generation of an interval is trusted only if the coordinator's record confirms it: partitions of the previous
+    generation were assigned before the record was certainly written, partitions of the new generation were not. A
+    member whose id was removed in between does not count: the coordinator did not wait for it.
 
-    One sighting for each such pair of callbacks without a partition in common (of one in common the rule above tells,
-    or ``assignment-overlap``). tp: the least that was assigned; members: the late one, the one it was assigned to;
-    times: from the assigned callback's begin to the revoked one's end.
+    One sighting for each such pair of callbacks without a common partition. (Common partitions are covered by the rule
+    above or by ``assignment-overlap``.) tp: the smallest assigned partition; members: the late member, the new owner;
+    times: from the begin of the assigned callback to the end of the revoked callback.
     """
     held: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for i in tables.intervals if tables.protocol == "eager" else ():
         held[i.generation][i.incarnation].append(i)
     for r in tables.rounds:
         written_ns = r.end_ns - r.uncertainty_ns
-        for former, theirs in held[r.generation - 1].items():
-            olds = [i for i in theirs if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns]
-            for later, its in held[r.generation].items() if olds and former in r.members else ():
-                new = next((i for i in its if i.assigned_begin_ns >= written_ns), None)
-                apart = not {i.tp for i in olds} & {i.tp for i in its}
-                if new and apart and (old := next((i for i in olds if _still_has(tables, i, new)), None)):
+        for former, prior in held[r.generation - 1].items():
+            olds = [i for i in prior if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns]
+            for later, current in held[r.generation].items() if olds and former in r.members else ():
+                new = next((i for i in current if i.assigned_begin_ns >= written_ns), None)
+                disjoint = not {i.tp for i in olds} & {i.tp for i in current}
+                if new and disjoint and (old := next((i for i in olds if _still_has(tables, i, new)), None)):
                     members, times = blamed(former, later), (new.assigned_begin_ns, old.given_up_end_ns)
                     yield Detection("early-assignment", new.tp, members, "generation", "", -1, *times)
 
 
 def _still_has(tables: Tables, old: Interval, new: Interval) -> bool:
-    """Whether a member had certainly not given up ``old`` when ``new`` was assigned, and was in the group."""
+    """Whether a member had certainly not released ``old`` when ``new`` was assigned, and was still in the group."""
     has = new.assigned_begin_ns < old.given_up_begin_ns or _committing(tables, old, new) or _slow(tables, old, new)
     return has and not tables.removed(old, old.given_up_end_ns)
 
 
 def needless_revocation(tables: Tables) -> Iterator[Detection]:
-    """``needless-revocation``: cooperative and consumer members keep what they get again; this one had to give it up.
+    """``needless-revocation``: a partition was revoked from a member and assigned to the same member again.
 
-    The interval ended by revoked, the partition's next interval is the same incarnation's, and between the begin of
-    the former and the end of the later assigned callback nothing changed that explains it:
+    Cooperative and consumer members keep such a partition. The interval ended by revoked, the next interval of the
+    partition belongs to the same incarnation, and between the begin of the former assigned callback and the end of the
+    later one nothing changed that explains it:
 
-    * every round from the former one's generation to the later one's is known, none began anew, and all have the same
-      members;
-    * no incarnation started, ended or changed what it subscribes to, and none may have left the group;
-    * the coordinator gave the partition to nobody else, and no partition was made, nor deleted and made again.
+    * every rebalance from the generation of the former interval to the generation of the later one is known, the
+      generations did not restart, and all rebalances have the same members;
+    * no incarnation started, ended or changed its subscription, and none may have left the group;
+    * the coordinator assigned the partition to no other member, and no partition was created or recreated.
 
-    members: the incarnation; times: from the revoked callback's begin to the next assigned one's end; excuse: a
-    declared act before that end.
+    members: the incarnation; times: from the begin of the revoked callback to the end of the next assigned callback;
+    excuse: a declared act before that end.
     """
     if tables.protocol not in ("cooperative", "consumer"):
         return
@@ -145,39 +151,40 @@ def needless_revocation(tables: Tables) -> Iterator[Detection]:
 
 
 def _same_members(tables: Tables, former: Interval, later: Interval) -> bool:
-    """Whether the rounds show that the members stayed the same from the one interval to the other."""
+    """Whether the rebalances from one interval to the other show the same members, with no gap and no restart."""
     rounds = tables.rounds_from(former.generation, later.generation, later.assigned_end_ns or FOREVER)
     known = {former.generation, later.generation} <= {r.generation for r in rounds}
-    anew = any(now.restarted or now.generation <= before.generation for before, now in pairwise(rounds))
-    return known and not anew and len({frozenset(r.members) for r in rounds}) == 1 and bool(rounds[0].members)
+    restarted = any(now.restarted or now.generation <= before.generation for before, now in pairwise(rounds))
+    return known and not restarted and len({frozenset(r.members) for r in rounds}) == 1 and bool(rounds[0].members)
 
 
 def _explained(tables: Tables, former: Interval, between: Window) -> bool:
-    """Whether a member, an owner or the partitions may have changed in a time."""
+    """Whether an owner, a member, a subscription or the set of partitions may have changed in ``between``."""
     given = tables.given_of.meeting(former.tp, between)
     others = any(g.member_id and g.incarnation != former.incarnation for g in given)
     return others or any(True for _ in tables.regrouped.meeting(None, between))
 
 
 def lost_reported_as_revoked(tables: Tables) -> Iterator[Detection]:
-    """``lost-reported-as-revoked``: a member knew that it was fenced, and its program was told revoked instead of lost.
+    """``lost-reported-as-revoked``: a client knew that it was fenced, and called revoked instead of lost.
 
-    It had the answer to a commit of an open interval of the partition, refused as by a coordinator that does not know
-    the member (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID), before the callback began that ended the interval, by revoked.
-    (What a broker answered to other requests is logged, but not when the client heard it; ILLEGAL_GENERATION is also
-    the answer to a commit that was overtaken by a round in which the member kept the partition.) What an incarnation
-    that closed gave up with nothing assigned to it afterwards is none: it may have given that up by itself.
+    A commit in an open interval of the partition was answered with UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID: the
+    coordinator did not know the member any more. The client received this answer before the callback began that ended
+    the interval, and that callback was revoked. (The answers to other requests are in the brokers' logs, but the time
+    when the client received them is not. ILLEGAL_GENERATION does not count: it also answers a commit that was overtaken
+    by a rebalance in which the member kept the partition.) If an incarnation closed, the intervals that ended after its
+    last assignment do not count: it may have released them by itself.
 
-    members: the incarnation; cause: the error; times: the answer, and the callback's begin.
+    members: the incarnation; cause: the error; times: the answer, and the begin of the callback.
     """
-    mine = tables.intervals_by_incarnation.items()
-    last_assigned_ns = {incarnation: max(i.assigned_begin_ns for i in intervals) for incarnation, intervals in mine}
+    of_incarnation = tables.intervals_by_incarnation.items()
+    last_assigned_ns = {name: max(i.assigned_begin_ns for i in intervals) for name, intervals in of_incarnation}
     for (incarnation, tp), intervals in tables.intervals_of.items():
         life = tables.lives.get(incarnation)
         until_ns = last_assigned_ns[incarnation] if life is None or life.how == "closed" else FOREVER
         for i in (i for i in intervals if i.how == "revoked" and i.given_up_begin_ns < until_ns):
-            those = tables.commits_of.meeting((incarnation, tp), i.certain)
-            fenced = (c for c in those if c.error in NOT_A_MEMBER and c.end_ns)
+            commits = tables.commits_of.meeting((incarnation, tp), i.certain)
+            fenced = (c for c in commits if c.error in NOT_A_MEMBER and c.end_ns)
             during = [c for c in fenced if i.certain.begin_ns < c.begin_ns and c.end_ns < i.given_up_begin_ns]
             for c in during[:1]:
                 times = (c.end_ns, i.given_up_begin_ns)

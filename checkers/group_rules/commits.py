@@ -1,7 +1,7 @@
-"""Rules about commits by the coordinator's log: what it took for done, and from whom.
+"""Rules about commits in the coordinator's log: which commits it accepted, and which member wrote them.
 
-Accepted commits are taken in the order of the log, never by time. Who wrote one is known where the logged requests of
-exactly one incarnation fit (``Tables.writers``).
+Accepted commits are compared in the order of the log, never by time. The writer of a commit is known if the logged
+requests of exactly one incarnation match it (``Tables.writer``).
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
 
 def stale_answer(tables: Tables) -> Iterator[Detection]:
-    """``stale-offset-answer``: brokers told a committed offset that was older than one acknowledged before.
+    """``stale-offset-answer``: a broker returned a committed offset older than one that had been acknowledged.
 
-    One sighting for each stale answer and partition (``answers.stale``), whatever followed; what did is told by other
-    rules, under this kind, too, with the kind that it would have been as its cause. cause ``told a member``: an
-    incarnation of the group had asked, and else nobody of the group. members: who had asked, if it is one of the group;
-    offset: what was told; times: when the commit was acknowledged, and the answer; excuse: a declared act before that.
+    One sighting for each stale answer and partition (``answers.stale``), whatever followed. Other rules report the
+    consequences, also under this kind, with the kind that they would otherwise have as the cause.
+
+    cause ``told a member``: an incarnation of the group received the answer; empty: another client did. members: the
+    incarnation that received the answer, if it belongs to the group; offset: the returned offset; times: the
+    acknowledgement of the commit, and the answer; excuse: a declared act before the answer.
     """
     for one in tables.stale.values():
         asker, tp, at_ns = one.answer.incarnation, one.answer.tp, one.answer.served.end_ns
@@ -46,13 +48,14 @@ def commit_regression(tables: Tables) -> Iterator[Detection]:
     """``commit-regression``, ``stale-offset-answer``: an accepted commit is below the one just before it in the
     coordinator's log.
 
-    A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
-    the former, and no incarnation may have been told one of these lower offsets meanwhile; else ``seek``: its writer's
-    program had moved its position to it or below it, and has not asked for a higher one since (``_sought``). members:
-    its writer, then the writer of the one before (nobody, where its writer is not known); offset: the new one; times:
-    when it was written; excuse: a declared act before it, or what had held its request back (``_held_back``); else, of
-    cause ``seek``, that it is the user's own program. Where a stale answer had sent its writer back (``misled``), the
-    kind is ``stale-offset-answer``, cause ``commit-regression``.
+    After a deletion the comparison starts anew. cause ``own retry``: the same incarnation wrote both commits and all
+    later ones up to one that is not below the former, and no incarnation may have fetched one of the lower offsets in
+    between (``_healed``). Otherwise cause ``seek``: the writer's program had moved its position to the offset or below
+    it, and had not begun a higher commit since (``_sought``). members: the writer, then the writer of the former
+    commit; empty if the writer is unknown. offset: the new one; times: when the commit was written. excuse: a declared
+    act before it, or what had delayed its request (``_held_back``); for cause ``seek``, that the program is the user's
+    own. If a stale answer had sent the writer back (``misled``), the kind is ``stale-offset-answer`` and the cause is
+    ``commit-regression``.
     """
     asked = _Asked(tables.asked_commits)
     for tp, rows in tables.accepted_of.items():
@@ -70,23 +73,29 @@ def commit_regression(tables: Tables) -> Iterator[Detection]:
 
 
 def _healed(tables: Tables, rows: Sequence[OffsetCommit], n: int) -> bool:
-    """Whether the writer of the commit before number ``n`` came back to it ere a member may have been told less."""
+    """Whether the writer of commit ``n - 1`` reached its offset again before any member may have fetched a lower one.
+
+    No other member may have committed in between.
+    """
     before, by = rows[n - 1], tables.writer(rows[n - 1])
-    less: set[int] = set()  # when an answer was given is not known well; what it said is
+    lower: set[int] = set()  # compared with the offsets in answers, as the times of answers are uncertain
     for commit in (rows[m] for m in range(n, len(rows))):
         if not by or tables.writer(commit) != by:
             return False
         if commit.offset >= before.offset:
             low = Window(rows[n].written.begin_ns, commit.written.end_ns)
             fetched = tables.fetched_by_tp.meeting(before.tp, low)
-            return not any(reported.offset in less and reported.incarnation in tables.lives for reported in fetched)
-        less.add(commit.offset)
+            return not any(reported.offset in lower and reported.incarnation in tables.lives for reported in fetched)
+        lower.add(commit.offset)
     return False
 
 
 def _sought(tables: Tables, now: OffsetCommit, by: str) -> bool:
-    """Whether the program that wrote a commit (any, where nobody knows which one) had moved its position there, or to
-    below it, and had not begun a commit above it since: the last such move by then counts."""
+    """Whether the program that wrote a commit had moved its position to the offset, or below it.
+
+    Only the last such move before the commit was written counts, and only if its program has not begun a higher commit
+    since. If the writer is unknown, the moves of every program count.
+    """
     moves = tables.moves_by_tp.get(now.tp, [])
     before = moves[: bisect_right(moves, now.written.end_ns, key=lambda m: m.begin_ns)]
     last = next((m for m in reversed(before) if m.offset <= now.offset and by in ("", m.incarnation)), None)
@@ -98,58 +107,62 @@ def _sought(tables: Tables, now: OffsetCommit, by: str) -> bool:
 
 
 class _Asked:
-    """The requests to commit, by what is asked of them; each time in the order in which brokers received them."""
+    """Indexes of the commit requests, each in the order in which the brokers received the requests."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
-        """Nothing is looked up yet: most runs have no commit that went back."""
+        """The indexes are built when they are first used: in most runs no commit goes back."""
         self._requests = requests
 
     @cached_property
-    def brought_ns(self) -> Mapping[tuple[str, str], Sequence[int]]:
-        """When each connection of an incarnation brought one."""
+    def received_ns(self) -> Mapping[tuple[str, str], Sequence[int]]:
+        """The times at which brokers received commit requests, by (incarnation, connection)."""
         found: dict[tuple[str, str], list[int]] = defaultdict(list)
         for request in self._requests:
             found[request.incarnation, request.connection].append(request.begin_ns)
         return found
 
     @cached_property
-    def _assigned(self) -> IntervalIndex[tuple[str, int, int], Request]:
-        taken = (r for r in self._requests if outcome(r.error) != "fail")
-        return IntervalIndex(taken, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.served)
+    def _accepted(self) -> IntervalIndex[tuple[str, int, int], Request]:
+        accepted = (r for r in self._requests if outcome(r.error) != "fail")
+        return IntervalIndex(accepted, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.served)
 
     def behind(self, commit: OffsetCommit, by: str) -> Request | None:
-        """The request of its writer that an accepted commit came of: of those that may have written it the nearest."""
-        those = self._assigned.meeting((by, commit.tp, commit.offset), commit.written)
-        return min(those, key=lambda r: abs(r.begin_ns - commit.at_ns), default=None)
+        """The request of writer ``by`` that wrote an accepted commit: of all possible requests, the nearest in time."""
+        possible = self._accepted.meeting((by, commit.tp, commit.offset), commit.written)
+        return min(possible, key=lambda r: abs(r.begin_ns - commit.at_ns), default=None)
 
 
 def _held_back(tables: Tables, asked: _Asked, before: OffsetCommit, now: OffsetCommit) -> str:
-    """What kept a request of a member from the coordinator until another one had overtaken it; empty: nothing did.
+    """What delayed a commit request of a member until a newer request of the same member had overtaken it.
 
-    Requests of one connection are served in their order. What a connection still holds when its client gives it up for
-    another one arrives all the same, once the network lets it, behind what the other one brought; Kafka numbers no
-    requests that the coordinator could tell it by. So the request came by a connection that had brought others before
-    the newer one brought its first, and none since then; and something had begun to hinder the member in between.
+    Empty if nothing is known to have delayed it. A broker serves the requests of one connection in order. But when a
+    client replaces a connection, a request that is still in flight on the old connection may arrive after requests on
+    the new one. Kafka's requests have no sequence number by which a coordinator could detect this. So two conditions
+    must hold:
+
+    * the old connection had delivered its previous commit request before the new connection delivered its first one;
+    * a fault or a stall of the host that hindered the member after that previous request began before the first
+      request on the new connection.
     """
     by = tables.writer(now)
     late, newer = asked.behind(now, by), asked.behind(before, by)
     if not late or not newer or not late.connection:
         return ""
-    brought_ns, anew_ns = asked.brought_ns[by, late.connection], asked.brought_ns[by, newer.connection][0]
-    before_it = bisect_left(brought_ns, late.begin_ns)
-    last_ns = brought_ns[before_it - 1] if before_it else FOREVER  # by one connection alone, it is not before the first
+    old_ns, new_ns = asked.received_ns[by, late.connection], asked.received_ns[by, newer.connection][0]
+    number = bisect_left(old_ns, late.begin_ns)
+    last_ns = old_ns[number - 1] if number else FOREVER  # if both requests share a connection: not below new_ns
     since_ns, what = hindrance(tables, by, last_ns)
-    return what if last_ns < anew_ns and since_ns < anew_ns else ""
+    return what if last_ns < new_ns and since_ns < new_ns else ""
 
 
 def foreign_commit(tables: Tables) -> Iterator[Detection]:
-    """``foreign-commit``, ``zombie-commit``: accepted, though the coordinator had given the partition to another one.
+    """``foreign-commit``, ``zombie-commit``: the coordinator accepted a commit of a member that is not the owner.
 
-    Judged by the order of the coordinator's log: its last assignment record before the commit gave the partition to an
-    incarnation (known) that is not the commit's writer (known). ``zombie-commit`` when the writer had been assigned the
-    partition before that record was certainly written (of black boxes: when an earlier record had given it to the
-    writer), else ``foreign-commit``. members: the writer, the owner; offset: the committed one; times: when it was
-    written; excuse: a declared act before it.
+    By the order of the coordinator's log: the last assignment record before the commit assigned the partition to
+    another incarnation than the commit's writer, and both are known. ``zombie-commit`` if the partition had been
+    assigned to the writer before that record was certainly written (for black boxes: if an earlier record had assigned
+    it to the writer), else ``foreign-commit``. members: the writer, the owner; offset: the committed offset; times:
+    when the commit was written; excuse: a declared act before it.
     """
     for tp, rows in tables.accepted_of.items():
         given = tables.given_of.get(tp, [])
@@ -167,14 +180,14 @@ def foreign_commit(tables: Tables) -> Iterator[Detection]:
 
 
 def commit_above_end(tables: Tables, reached: Mapping[int, int]) -> Iterator[Detection]:
-    """``commit-beyond-end``: an accepted commit is above any record that there ever was, as far as anybody knows.
+    """``commit-beyond-end``: an accepted commit is above every record that is known to have existed.
 
-    That is: above the end of the log that the audit saw, and above every offset that a record of the log, a send or a
-    delivery has (a log that lost its tail had a later end). members: the writer; offset: the committed one; times: when
-    it was written; excuse: a declared act before it.
+    It is above the end of the log that the audit saw, and above the offsets of all records in the log, all sends and
+    all deliveries. (A log that was truncated had a later end before.) members: the writer; offset: the committed
+    offset; times: when the commit was written; excuse: a declared act before it.
 
     Args:
-        reached: by partition, the offset after the greatest one that any record of the history has.
+        reached: for each partition, the greatest offset of any record of the history, plus 1.
     """
     for tp, rows in tables.accepted_of.items():
         end = tables.log_end(tp)
@@ -186,21 +199,21 @@ def commit_above_end(tables: Tables, reached: Mapping[int, int]) -> Iterator[Det
 
 
 def commit_reported_wrongly(tables: Tables) -> Iterator[Detection]:
-    """``silent-commit-failure``, ``acknowledged-commit-missing``: the client said ok, and the coordinator did not.
+    """``silent-commit-failure``, ``acknowledged-commit-missing``: reported ok, but not committed.
 
-    For each commit answered ok of which no accepted commit of that partition and offset may have been written between
-    its begin and its end, nor one that was overtaken when its transaction ended (an administrator may reset offsets
-    while a transaction is open: what it had written then is not in force, and its writer is not told). (Of one that is
-    ``untimed`` the start of its incarnation stands for the begin.) Its *request* is the last one of that
-    incarnation for that partition and offset that the brokers may have received in that time.
+    A commit was answered ok, but no accepted commit of its partition and offset may have been written between its begin
+    and its end. (For an ``untimed`` commit, the start of its incarnation is the begin.) A commit that was overtaken
+    when its transaction ended counts as accepted: an administrator may reset offsets while a transaction is open; the
+    offset of the transaction is then not in force, and its writer is not notified. The *request* of the commit is the
+    last one of that incarnation for that partition and offset that brokers may have received in that time.
 
     * ``silent-commit-failure``: the request was certainly refused; cause: the error;
-    * else ``acknowledged-commit-missing``, unless a later commit may have let the coordinator's log be cleaned of it:
-      an older commit that was superseded before the request (without one: before the commit's begin) is still there,
-      of whatever partition, or there is none of this partition at all; excuse: a declared act before its begin;
-      of one that deleted the partition and made it again, before its end.
+    * else ``acknowledged-commit-missing``, but only if log compaction cannot have removed the commit: an older commit,
+      of any partition, that was superseded before the request (without a request: before the commit's begin) is still
+      in the coordinator's log, or the log has no commit of this partition at all. excuse: a declared act before the
+      commit's begin, or, for an act that recreated the partition, before the commit's end.
 
-    members: the incarnation; offset: the committed one; times: begin and end of the commit.
+    members: the incarnation; offset: the committed offset; times: begin and end of the commit.
     """
     asked = IntervalIndex(tables.asked_commits, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.received)
     accepted = IntervalIndex((*tables.accepted, *tables.overtaken), lambda a: (a.tp, a.offset), lambda a: a.written)
@@ -211,8 +224,8 @@ def commit_reported_wrongly(tables: Tables) -> Iterator[Detection]:
         written = accepted.meeting((commit.tp, commit.offset), asking)
         if commit.outcome != "ok" or commit.offset < 0 or any(True for _ in written):
             continue
-        those = asked.meeting((commit.incarnation, commit.tp, commit.offset), asking)
-        last = next(iter([*those][-1:]), None)
+        requests = asked.meeting((commit.incarnation, commit.tp, commit.offset), asking)
+        last = next(iter([*requests][-1:]), None)
         place, times = (commit.tp, (commit.incarnation,)), (commit.begin_ns, commit.end_ns)
         from_ns = max(asking.begin_ns, last.received.begin_ns if last else 0)
         if last and outcome(last.error) == "fail":

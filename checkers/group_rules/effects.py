@@ -1,6 +1,7 @@
-"""Rules about effects outside of the group's topics, in the order that a store, or another topic, gave them.
+"""Rules about effects outside the group's topics, in the order of the store or topic that holds the effects.
 
-Not by the members' done stamps: one that is stopped between its write and its stamp did nothing wrong.
+The members' own times of completion are not used: a member that is stopped after its write and before it records the
+time did nothing wrong.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 def duplicate_effect(tables: Tables) -> Iterator[Detection]:
     """``duplicate-effect``, ``stale-offset-answer``: a record has more than one effect in the store.
 
-    One sighting for each effect after the first one. members: who wrote it, and who wrote the first one, as far as
-    that is known; excuse: a declared act before it; times: the first one's, and its. Where a stale answer had sent its
-    writer back (``misled``), the kind is ``stale-offset-answer``, and this one its cause; cause ``answer not seen``: no
-    answer is seen, and a stale one may have.
+    One sighting for each effect after the first one. members: the writer of this effect and the writer of the first
+    one, if they are known; excuse: see ``_excuse``; times: of the first effect, and of this one. If a stale answer had
+    sent the writer back to the record (``misled``), the kind is ``stale-offset-answer``, and ``duplicate-effect`` is
+    its cause. cause ``answer not seen``: a stale answer may have sent it back, and no answer is logged.
     """
     for before, effect in _again(tables.effects):
         members = tuple(filter(None, (effect.incarnation, before.incarnation)))
@@ -36,9 +37,9 @@ def duplicate_effect(tables: Tables) -> Iterator[Detection]:
 def dead_letter_twice(tables: Tables) -> Iterator[Detection]:
     """``dead-letter-twice``, ``stale-offset-answer``: a record has more than one dead letter.
 
-    One sighting for each after the first one. members, excuse, times: as of ``duplicate-effect``, and so is whose fault
-    it is. cause ``one owner``: both are of one incarnation, which was assigned the partition once, so neither a death
-    nor a rebalance came between.
+    One sighting for each dead letter after the first one. members, excuse, times, and the treatment of stale answers:
+    as for ``duplicate-effect``. cause ``one owner``: one incarnation wrote both and was assigned the partition only
+    once, so neither a death nor a rebalance happened in between.
     """
     return _twice(tables, "dead-letter-twice", tables.dead_letters)
 
@@ -46,8 +47,8 @@ def dead_letter_twice(tables: Tables) -> Iterator[Detection]:
 def requeue_twice(tables: Tables) -> Iterator[Detection]:
     """``requeue-twice``, ``stale-offset-answer``: a record that was re-queued has more than one copy in the log.
 
-    One sighting for each after the first one (by ``seq``), at the record's own offset. members, excuse, times, cause:
-    as of ``dead-letter-twice``.
+    One sighting for each copy after the first one (by ``seq``), at the offset of the original record. members, excuse,
+    times, cause: as for ``dead-letter-twice``.
     """
     return _twice(tables, "requeue-twice", tables.copies)
 
@@ -60,7 +61,7 @@ def _twice(tables: Tables, kind: str, effects: Iterable[Effect]) -> Iterator[Det
 
 
 def _by_whom(tables: Tables, kind: str, effect: Effect, cause: str) -> tuple[str, str]:
-    """Kind and cause of a second effect: brokers may have sent its writer back to the record."""
+    """Kind and cause of a second effect; a stale answer of a broker may have sent its writer back to the record."""
     where = (effect.incarnation, effect.tp, effect.offset, effect.at_ns)
     if misled(tables, *where):
         return KIND, kind
@@ -68,15 +69,18 @@ def _by_whom(tables: Tables, kind: str, effect: Effect, cause: str) -> tuple[str
 
 
 def _excuse(tables: Tables, before: Effect, effect: Effect) -> str:
-    """A declared act; the first one may be of the record that had this offset before its partition was made again. Or
-    that the offset that was committed above the record expired in between; nobody knows when those of nobody were."""
+    """The excuse of a second effect: a declared act, or the expiry of a committed offset above the record.
+
+    If the partition was recreated, the first effect may belong to the record that had this offset before. The offset
+    must have expired between the two effects; the time of a first effect without a known writer is unknown.
+    """
     act = tables.declared(effect.tp, effect.at_ns) or tables.recreated(effect.tp, before.at_ns)
     since_ns = before.at_ns if before.incarnation else 0
     return act or (EXPIRED if tables.expired(effect.tp, effect.offset, since_ns, effect.at_ns) else "")
 
 
 def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:
-    """Of each record its first effect, with each other one."""
+    """Pairs of effects of one record: the first one, and each later one."""
     first: dict[tuple[int, int], Effect] = {}
     for effect in effects:
         before = first.setdefault((effect.tp, effect.offset), effect)
@@ -85,9 +89,10 @@ def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:
 
 
 def stale_write(tables: Tables) -> Iterator[Detection]:
-    """``stale-write``: an effect is in the store after one in its partition that was made under a newer token.
+    """``stale-write``: an effect follows, in the store, an effect of its partition that has a newer fencing token.
 
-    members: who wrote it, and who wrote the first one under the newest token by then; times: that one's, and its.
+    members: the writer of this effect, and the writer of the first effect under the newest token so far; times: of
+    that first effect, and of this one.
     """
     newest: dict[int, Effect] = {}
     for effect in tables.effects:

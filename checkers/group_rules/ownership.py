@@ -1,4 +1,4 @@
-"""Rules about who owns what by the coordinator's log, and whether the members' callbacks agree with it."""
+"""Rules about the owners of partitions in the coordinator's log, and whether the members' callbacks agree with it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fencepost.checkers.tables.rows import FOREVER, NS, AssignmentChange, Window
 if TYPE_CHECKING:
     from fencepost.checkers.group_rules.rule import Rule
 
-REST_NS = 5 * NS  # for so long nothing may have happened before callbacks and assignment are compared
-REPORTED_NS = NS  # within so long a healthy client has told its program what a heartbeat told it
+REST_NS = 5 * NS  # callbacks and assignment are compared only after a time of this length in which nothing happened
+REPORTED_NS = NS  # a healthy client calls its callbacks within this time after the heartbeat that notified it
 
 
 def coordinator_overlap(tables: Tables) -> Iterator[Detection]:
-    """``coordinator-overlap``: after a record batch of the coordinator one partition belongs to two member ids.
+    """``coordinator-overlap``: after a record batch of the coordinator, one partition belongs to two member ids.
 
-    members: both incarnations (the member id where it is not known), by member id; times: when the batch was written;
-    excuse: an act that made the partition (the consumer protocol knows topics by id: nobody waits for who has the one
-    that is gone, KIP-848).
+    members: both incarnations (or the member id, if the incarnation is unknown), sorted by member id; times: when the
+    batch was written; excuse: an act that recreated the partition (the consumer protocol identifies topics by id, so
+    the coordinator does not wait for the owner of the deleted partition, KIP-848).
     """
     for both in tables.doubled:
         excuse, times = tables.recreated(both.tp, both.at_ns), (both.at_ns, both.at_ns)
@@ -34,8 +34,8 @@ def coordinator_overlap(tables: Tables) -> Iterator[Detection]:
 def generation_regression(tables: Tables) -> Iterator[Detection]:
     """``generation-regression``: a generation (or epoch) is below the one that the coordinator wrote before it.
 
-    Not after the group was deleted or empty, when it may begin anew. members: those of the round; times: its begin and
-    end.
+    Generations may restart after the group was deleted or empty; that does not count. members: the members of the
+    rebalance; times: its begin and end.
     """
     for before, now in pairwise(tables.rounds):
         if now.generation < before.generation and not now.restarted:
@@ -43,19 +43,20 @@ def generation_regression(tables: Tables) -> Iterator[Detection]:
 
 
 def assignment_mismatch(tables: Tables) -> Iterator[Detection]:
-    """``assignment-mismatch``: at rest, a member does not own what the coordinator's records give to it.
+    """``assignment-mismatch``: in a stable group, a member does not own a partition that was assigned to it.
 
-    Judged for the 5 s (plus one poll's work) before the end of the drain, or before the first member left because of
-    it, if the group was at rest then: no fault was in effect, the host did not stand still, no process started or
-    ended, no callback ran, and no record of an assignment or round may have been written.
+    Judged for the last 5 s (plus the work of one poll) before the first member left because the drain was over, or
+    before the end of the drain. The group must have been at rest in that time: no fault was in effect, the host did not
+    stand still, no process started or ended, no callback and no commit was running, and no record of an assignment, a
+    removal or a rebalance may have been written.
 
-    A sighting for a partition whose last record before gives it to a known incarnation which certainly has no open
-    interval of it, and which the coordinator still told in that time that all is well: a heartbeat in the generation of
-    the last round was accepted, 1 s (plus one poll's work) before the end or earlier. (Without that, it may be waiting
-    for a round that others hold up.) A commit that was running excuses nothing but is no rest: then none.
+    One sighting for each partition whose last assignment record before that time names a known incarnation, if the
+    incarnation certainly has no open interval of the partition, and if the coordinator accepted a heartbeat of it in
+    that time: in the generation of the last rebalance, and at least 1 s (plus the work of one poll) before the end.
+    (Without such a heartbeat, the member may be waiting for a rebalance that other members delay.)
 
-    members: that incarnation, then who else has an open interval, if anybody; times: when it was given the partition,
-    and the end.
+    members: that incarnation, then the other incarnations with an open interval; times: when the partition was
+    assigned to it, and the end.
     """
     end_ns, work_ns = tables.calm.end_ns, _poll_work_ns(tables)
     rest = Window(end_ns - REST_NS - work_ns, end_ns)
@@ -75,13 +76,13 @@ def assignment_mismatch(tables: Tables) -> Iterator[Detection]:
 
 
 def _poll_work_ns(tables: Tables) -> int:
-    """How long the program works on what one poll returned, and so does not hear of its assignment."""
+    """How long the program works on the records of one poll: until the next poll, its client calls no callback."""
     workload = tables.asked.get("workload") or {}
     return round(float(workload.get("batch") or 0) * float(workload.get("handler_ms") or 0) * 1_000_000)
 
 
 def _unrest(tables: Tables, rest: Window) -> bool:
-    """Whether anything may have happened in a time that moves partitions or keeps members from hearing of it."""
+    """Whether anything may have happened in a window that moves partitions or delays the members' callbacks."""
     marks = [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in tables.given]
     marks += [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in tables.gone]
     marks += [Window(r.begin_ns - r.uncertainty_ns, r.end_ns + r.uncertainty_ns) for r in tables.rounds]
@@ -101,32 +102,35 @@ def _unrest(tables: Tables, rest: Window) -> bool:
 
 
 def _well(tables: Tables, owner: AssignmentChange, rest: Window, reported_ns: int) -> bool:
-    """Whether, at rest, the coordinator certainly took a heartbeat of the last round's generation from an owner, and
-    answered it ``reported_ns`` before the end of that time; and its process lived on."""
+    """Whether the coordinator certainly accepted a heartbeat of an owner at rest, and its process lived on.
+
+    The heartbeat has the generation of the last rebalance and was answered ``reported_ns`` before the end, or earlier.
+    """
     life = tables.lives.get(owner.incarnation)
     if life is None or (life.ended_ns and life.ended_ns <= rest.end_ns):
-        return False  # what it sent before may arrive late
+        return False  # heartbeats that it sent before it ended may arrive late
     last = next((r.generation for r in reversed(tables.rounds) if r.end_ns < rest.begin_ns), None)
     own = (h for h in tables.heartbeats_of.meeting(owner.incarnation, rest) if h.generation == last)
     return any(rest.begin_ns <= h.served.begin_ns and h.served.end_ns <= rest.end_ns - reported_ns for h in own)
 
 
 def duplicate_instance(tables: Tables) -> Iterator[Detection]:
-    """``duplicate-instance``: of two live processes with one static id, the older goes on after the newer was taken in.
+    """``duplicate-instance``: two live processes have one static id, and the group keeps the older after the newer.
 
-    The coordinator accepted a heartbeat of the older one that it certainly received after it had answered an accepted
-    one of the newer one, and its process had not ended. One sighting for each such pair; members: the older, the newer;
-    times: that answer, and the last such heartbeat's answer.
+    The coordinator answered an accepted heartbeat of the newer process. It certainly received a heartbeat of the older
+    process after that and accepted it, and the older process had not ended. One sighting for each such pair. members:
+    the older, the newer; times: the answer to the newer process, and the answer to the last such heartbeat of the
+    older one.
     """
     known = sorted((x for x in tables.lives.values() if x.instance_id), key=lambda x: (x.started_ns, x.incarnation))
-    taken_in = {name: min(h.served.end_ns for h in beats) for name, beats in tables.heartbeats_of.items()}
+    joined = {name: min(h.served.end_ns for h in beats) for name, beats in tables.heartbeats_of.items()}
     for lives in IntervalIndex(known, lambda life: life.instance_id, lambda life: life.alive).values():
         for n, older in enumerate(lives):
-            own = tables.heartbeats_of.get(older.incarnation)  # in the order in which they were received
+            own = tables.heartbeats_of.get(older.incarnation)  # in the order in which brokers received them
             for newer in (lives[m] for m in range(n + 1, len(lives))):
-                since = taken_in.get(newer.incarnation, FOREVER)
+                since = joined.get(newer.incarnation, FOREVER)
                 if not own or newer.started_ns > own[-1].served.begin_ns:
-                    break  # nobody is taken in before it starts
+                    break  # no process can join before it starts
                 after = own[bisect_right(own, since, key=lambda h: h.served.begin_ns) :]
                 lived = not older.ended_ns or older.ended_ns > since
                 if after and lived and newer.started_ns != older.started_ns:

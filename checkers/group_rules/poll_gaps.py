@@ -1,6 +1,6 @@
-"""What all finders share of ``stuck-member``: when nobody heard of a poll, and what remains when work is subtracted.
+"""The part of ``stuck-member`` that all finders share: times without a poll, less the times of work on records.
 
-The finders themselves look at records; see the oracle's rule for the definition.
+Each finder determines the work from the records itself. The oracle's rule has the definition.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ SLOW_HANDLER = "slow handler"
 
 
 class PollGap(NamedTuple):
-    """A time in which a member owned partitions, was not paused, was taken for alive, and did not poll."""
+    """A time in which a member owned partitions, was not paused, sent heartbeats, and did not poll."""
 
     incarnation: str
     window: Window
 
 
 class HeldRecord(NamedTuple):
-    """A record that a member had begun, and from when to when it had not finished it."""
+    """A record that a member had begun and not finished, and the window in which that was so."""
 
     window: Window
     tp: int
@@ -31,15 +31,19 @@ class HeldRecord(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """What a member did in a time: when it began or finished a record (a window: it never paused for as long as the
-    bound in it), and the records that it had in hand."""
+    """The work of a member in one poll gap.
+
+    Attributes:
+        signs: windows in which it began or finished records, at intervals shorter than the bound.
+        hands: the records that it was processing.
+    """
 
     signs: list[Window]
     hands: list[HeldRecord]
 
 
 def poll_gaps(tables: Tables, bound_ns: int) -> list[PollGap]:
-    """The times longer than the bound in the calm part of the quiet window, by incarnation and time."""
+    """The poll gaps longer than the bound in ``tables.calm``, sorted by incarnation and time."""
     calm, found = tables.calm, []
     lives = sorted(tables.lives.values(), key=lambda life: life.incarnation)
     gaps = [(life, gap) for life in lives for gap in (gap.common(calm) for gap in life.unpolled)]
@@ -54,8 +58,10 @@ def poll_gaps(tables: Tables, bound_ns: int) -> list[PollGap]:
 
 
 def _owned(tables: Tables, lives: Mapping[str, Life]) -> Mapping[str, list[Window]]:
-    """When each owned any partition: callbacks come from inside a poll, so who stopped to poll owns what it has till
-    its end."""
+    """The windows in which each member owned any partition.
+
+    A client calls callbacks only during a poll, so a member that stopped polling keeps its partitions until it ends.
+    """
     found: dict[str, list[Window]] = {incarnation: [] for incarnation in lives}
     own = [i for i in tables.intervals if i.incarnation in lives and i.assigned_end_ns]
     for i in sorted(own, key=lambda i: i.assigned_end_ns):
@@ -69,14 +75,20 @@ def _owned(tables: Tables, lives: Mapping[str, Life]) -> Mapping[str, list[Windo
 
 
 def _alive(tables: Tables, life: Life, window: Window) -> Window:
-    """The part of a time after all pauses, up to the last heartbeat in it that showed the coordinator a member."""
+    """The part of a window after all pauses, up to the last heartbeat that the coordinator answered as a member's."""
     awake_ns = max([window.begin_ns, *(pause.end_ns for pause in life.paused if pause.meets(window))])
     own = (h.served.begin_ns for h in tables.heard_of.meeting(life.incarnation, window))
     return Window(awake_ns, max(own, default=0))
 
 
 def stuck_members(times: Iterable[PollGap], bound_ns: int, work: Callable[[int], Activity]) -> Iterator[Detection]:
-    """What remains of the times, given what was done in each of them (by its number)."""
+    """The parts of poll gaps, longer than the bound, in which a member neither began nor finished a record.
+
+    Args:
+        times: the poll gaps.
+        bound_ns: the longest permitted time without work.
+        work: returns the work in a poll gap by its number.
+    """
     for number, (incarnation, window) in enumerate(times):
         signs, hands = work(number)
         reached_ns = window.begin_ns

@@ -1,4 +1,4 @@
-"""Rules about getting on: partitions that nobody owns, groups that never rest, and members that ended by themselves."""
+"""Rules about progress: partitions without an owner, groups that are never stable, members that ended by themselves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fencepost.model.impact import Impact
 if TYPE_CHECKING:
     from fencepost.checkers.group_rules.rule import Rule
 
-WITHIN_S = 30.0  # unless progress is promised within another time
-STABLE_NS = 5 * NS  # so long without a new round, and the group was stable
+WITHIN_S = 30.0  # the bound if no promise sets another one
+STABLE_NS = 5 * NS  # a group is stable after a time of this length without a rebalance
 
 
 def _within_ns(tables: Tables) -> int:
@@ -26,15 +26,15 @@ def _within_ns(tables: Tables) -> int:
 
 
 def orphaned_partition(tables: Tables) -> Iterator[Detection]:
-    """``orphaned-partition``: in the quiet window the coordinator certainly left a partition to nobody for too long.
+    """``orphaned-partition``: in the quiet window, a partition certainly had no owner for too long.
 
-    That is longer than progress is promised within (else 30 s), between one of its records that took the partition
-    away (or the window's begin) and the next that gave it to somebody (or the window's end), while nobody may have
-    owned it by its own callbacks, one and the same member lived and was not paused, and the host never stood still.
-    None where no member was given anything in the whole run, and for a partition that was made after the first record
-    of an assignment: clients may not know of it.
+    By the coordinator's log: from a record that revoked the partition (or the begin of the window) to the next record
+    that assigned it (or the end of the window). The time is longer than the bound of the promise of progress (else
+    30 s); by their callbacks no member may have owned the partition; some member lived and was not paused all that
+    time; and the host never stood still. Two cases do not count: a run in which no partition was ever assigned, and a
+    partition that was created after the first assignment record, because clients may not know it.
 
-    excuse ``no leader``: the partition had none at some time between. times: that time.
+    excuse ``no leader``: the partition had no leader at some time in between. times: that time.
     """
     if not tables.given:
         return
@@ -57,7 +57,7 @@ def orphaned_partition(tables: Tables) -> Iterator[Detection]:
 
 
 def _unowned(tables: Tables, tp: int, window: Window) -> Window:
-    """The part of a time before, or behind, the intervals in which somebody may have owned a partition."""
+    """The part of a window before, or after, the intervals in which a member may have owned a partition."""
     for owned in [i.possible for i in tables.intervals_by_tp.meeting(tp, window)]:
         if owned.meets(window) and owned.begin_ns <= window.begin_ns:
             window = Window(owned.end_ns, window.end_ns)
@@ -67,7 +67,7 @@ def _unowned(tables: Tables, tp: int, window: Window) -> Window:
 
 
 def somebody(tables: Tables, window: Window) -> bool:
-    """Whether a member could have had a partition all the time."""
+    """Whether one member could have owned a partition all the time: it lived, was not paused, and the host ran."""
     then = tables.alive.meeting(None, Window(window.begin_ns, window.begin_ns))
     alive = (life for life in then if life.alive.end_ns >= window.end_ns)
     fit = any(not any(pause.meets(window) for pause in life.paused) for life in alive)
@@ -75,11 +75,12 @@ def somebody(tables: Tables, window: Window) -> bool:
 
 
 def never_stable(tables: Tables) -> Iterator[Detection]:
-    """``never-stable``: in the quiet window one round follows another, for longer than progress is promised within.
+    """``never-stable``: in the quiet window, rebalances follow each other for longer than the bound of progress.
 
-    From the last moment that a member started or ended, or that the coordinator let go of one whose process had ended
-    (or of one that is not known), to when the first member leaves because the window is over, there certainly were
-    never 5 s without a new round, and the host did not stand still. members: those of the last round; times: that time.
+    The time begins when the last member started or ended, or when the coordinator removed the last member whose process
+    had ended or is unknown. It ends when the first member leaves because the window is over. In that time there
+    certainly never were 5 s without a new rebalance, and the host did not stand still. members: the members of the last
+    rebalance; times: that time; count: the number of rebalances.
     """
     quiet = tables.calm
     if not quiet.end_ns:
@@ -103,30 +104,34 @@ def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
 
 
 def dead_member(tables: Tables) -> Iterator[Detection]:
-    """``dead-member``: a member ended by itself, and no fault of the plan had ended it (``Impact.ENDS``).
+    """``dead-member``: a member ended by itself, and no fault of the plan explains it.
 
-    Nor given its name to another one (``Impact.DUPLICATES``) for whose sake the brokers refused one of both meanwhile.
-    Nor a life before it, where its client gave up: a static member that comes back before its dead life's session is
-    over is refused (KIP-848), and that is the fault's.
+    Its life ended by ``crashed``: the harness neither asked it to end nor killed it (the kernel may have killed it
+    because memory was short). It ended after the warm-up: a group that never worked had no progress to lose. A fault
+    explains the end if
 
-    Its life ended by ``crashed``: the harness neither asked it to end nor killed it (the kernel may have, for want of
-    memory), and after the warm-up: where a group never worked there was no progress to lose. members: the incarnation;
-    cause: the error for which its client gave up, else the signal that ended it, if any; times: its last sign and its
-    end.
+    * it ended this incarnation (``Impact.ENDS``);
+    * it had ended the member before, in any life, and the client failed with a fatal error: the brokers refuse a static
+      member that returns before the session of its former life is over (KIP-848);
+    * it gave the member's name to a second process (``Impact.DUPLICATES``), and the brokers refused the member because
+      of its name during the fault.
+
+    members: the incarnation; cause: the fatal error of its client, else the signal that ended it, if any; times: its
+    last sign of life and its end.
     """
     worked_ns = tables.phases.get("warm-up", Window(0, 0)).end_ns or FOREVER
     ended_ns = _first_ends(tables.steps)
     for life in tables.lives.values():
         alone = life.how == "crashed" and life.ended_ns > worked_ns
         names = [life.incarnation, *([member_of(life.incarnation)] if life.fatal else [])]
-        free = all(ended_ns.get(name, FOREVER) > life.ended_ns for name in names)
-        if alone and free and not _had_a_namesake(tables, life):
+        unexplained = all(ended_ns.get(name, FOREVER) > life.ended_ns for name in names)
+        if alone and unexplained and not _had_a_namesake(tables, life):
             times = (life.last_sign_ns or life.started_ns, life.ended_ns)
             yield Detection("dead-member", -1, (life.incarnation,), life.fatal or life.signal, "", -1, *times)
 
 
 def _had_a_namesake(tables: Tables, life: Life) -> bool:
-    """Whether its client was refused for its name while a step had made two processes share it."""
+    """Whether the brokers refused a client because of its name while a step had made two processes share that name."""
     if not life.instance_id or life.fatal not in NAME_TAKEN:
         return False
     for step in tables.steps:
@@ -138,7 +143,7 @@ def _had_a_namesake(tables: Tables, life: Life) -> bool:
 
 
 def _first_ends(steps: Iterable[Step]) -> Mapping[str, int]:
-    """When a step first ended each incarnation, and each member in any life."""
+    """The first time at which a step ended each incarnation, and each member in any of its incarnations."""
     found: dict[str, int] = {}
     for step in steps:
         for incarnation in step.members if Impact.ENDS in step.impact else ():

@@ -1,5 +1,7 @@
-"""Rules about what rebalances deal out, by the coordinator's log, and for how long they leave partitions to nobody, by
-callbacks. Asked only where it is promised: others chose an assignor of which they know that it deals otherwise.
+"""Rules about rebalances: the assignment in the coordinator's log, and how long partitions have no owner.
+
+They run only if the scenario promises ``Rebalances``: without the promise, the assignor may be one that is known to
+assign otherwise.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ PROMISE = "rebalances"
 
 
 def unbalanced(tables: Tables) -> Iterator[Detection]:
-    """``unbalanced``: at rest, a member of the last round has at least two partitions more than another one.
+    """``unbalanced``: in a stable period, one member has at least two partitions more than another member.
 
-    One sighting for each such rest. members: who has most, who has least; cause: the two numbers; times: the rest.
-    excuse ``subscriptions``: a member had changed what it subscribes to by then.
+    One sighting for each such period. members: the member with the most partitions, the member with the fewest; cause:
+    the two numbers; times: the period. excuse ``subscriptions``: a member had changed its subscription by then.
     """
     for rest in tables.rests if tables.promised(PROMISE) else ():
         counts = Counter({**dict.fromkeys(rest.members, 0), **Counter(rest.owners.values())})
@@ -36,41 +38,42 @@ def unbalanced(tables: Tables) -> Iterator[Detection]:
 
 
 def not_sticky(tables: Tables) -> Iterator[Detection]:
-    """``not-sticky``: more partitions were taken from members that stayed than their new shares ask for.
+    """``not-sticky``: more partitions were moved away from members that stayed than an even share requires.
 
-    Of two rests after each other, if all rounds between them have the same members: those of the first one that are
-    among them stay. Their new shares are even, the greater ones for who had most; what each had beyond its share must
-    be taken from it, and nothing else.
+    Two consecutive stable periods are compared if all rebalances between them have the same members. The members of
+    the first period that are among them stay. Their new shares are even, and the members with the most partitions get
+    the greater shares. Only the partitions beyond a member's share need to move away from it.
 
-    members: of whom partitions were taken; cause: how many, and how many had to be; times: from the end of the first
-    rest to the begin of the other. excuse as of ``unbalanced``.
+    members: the members that partitions were moved away from; cause: how many partitions moved, and how many had to;
+    times: from the end of the first period to the begin of the second. excuse: as for ``unbalanced``.
     """
     for before, after in pairwise(tables.rests) if tables.promised(PROMISE) else ():
         between = tables.rounds[before.number + 1 : after.number + 1]
         if not after.members or any(frozenset(tables.firsts(one.members)) != after.members for one in between):
             continue
         had = Counter(owner for owner in before.owners.values() if owner in after.members)
-        taken = [o for tp, o in before.owners.items() if o in after.members and after.owners.get(tp) != o]
+        moved = [o for tp, o in before.owners.items() if o in after.members and after.owners.get(tp) != o]
         share, greater = divmod(len(after.owners), len(after.members))
         must = sum(max(0, count - share - (n < greater)) for n, (_, count) in enumerate(had.most_common()))
-        if len(taken) > must:
-            cause, excuse = f"{len(taken)} instead of {must}", _subscriptions(tables, after.window.begin_ns)
+        if len(moved) > must:
+            cause, excuse = f"{len(moved)} instead of {must}", _subscriptions(tables, after.window.begin_ns)
             times = (before.window.end_ns, after.window.begin_ns)
-            yield Detection("not-sticky", -1, tuple(sorted({*taken})), cause, excuse, -1, *times)
+            yield Detection("not-sticky", -1, tuple(sorted({*moved})), cause, excuse, -1, *times)
 
 
 def long_pause(tables: Tables) -> Iterator[Detection]:
-    """``long-pause``: between two owners a partition certainly had none for longer than is promised.
+    """``long-pause``: between two owners, a partition certainly had no owner for longer than promised.
 
-    By the members' callbacks: from when all that may have owned it had given it up, to when the next one may have been
-    assigned it. Of black boxes by the coordinator's log: from when it was certainly taken from its owner to when it may
-    have been given to the next one; in the eager protocol, whose members give up everything before they join, also from
-    when a broker certainly had the owner's first request to join a generation, to when that may have begun. (Who dies
-    or stands still has its partitions, for the coordinator.) Only until the first member leaves because the run is
-    over. One sighting for each pause.
+    By the members' callbacks: from the time when all members that may have owned the partition had released it, to the
+    time when it may have been assigned to the next one. For black boxes by the coordinator's log: from the time when
+    the partition was certainly revoked to the time when it may have been assigned again. In the eager protocol, whose
+    members release all partitions before they join, the pause of a black box also lasts from the time when a broker
+    certainly had the owner's first request to join a generation, to the time when that generation may have begun.
+    (For the coordinator, a dead or frozen member keeps its partitions.) Pauses count only until the first member leaves
+    because the run is over. One sighting for each pause.
 
-    members: who gave it up last, who was assigned it next; excuse ``nobody could``: no member lived and could run all
-    the time, or the host stood still; times: the pause.
+    members: the last member to release it, the next owner; excuse ``nobody could``: no member lived and ran all the
+    time, or the host stood still; times: the pause.
     """
     bounds = [p.get("pause_within_s") for p in tables.promised(PROMISE)]
     bound_ns = round(min((b for b in bounds if isinstance(b, int | float) and b > 0), default=0) * NS)
@@ -81,11 +84,11 @@ def long_pause(tables: Tables) -> Iterator[Detection]:
             yield Detection("long-pause", tp, blamed(former, later), "", excuse, -1, *pause)
 
 
-Pause = tuple[int, Window, str, str]  # partition, when, who gave it up last, who was given it next
+Pause = tuple[int, Window, str, str]  # partition, time without an owner, last owner, next owner
 
 
 def _by_callbacks(tables: Tables) -> Iterator[Pause]:
-    """By callbacks."""
+    """The pauses between assignment intervals, by the members' callbacks."""
     for tp, intervals in tables.intervals_by_tp.items():  # in the order of their begins
         last: Interval | None = None
         for interval in intervals:
@@ -96,16 +99,16 @@ def _by_callbacks(tables: Tables) -> Iterator[Pause]:
 
 
 def _by_coordinator(tables: Tables) -> Iterator[Pause]:
-    """By the coordinator's log, in which the partition was nobody's."""
+    """The pauses in the coordinator's log, in which no member had the partition."""
     for tp, rows in tables.given_of.items():
-        for former, taken, given in zip(rows, rows[1:], rows[2:], strict=False):
-            if not taken.member_id:
-                pause = Window(taken.at_ns + taken.uncertainty_ns, given.at_ns - given.uncertainty_ns)
+        for former, revoked, given in zip(rows, rows[1:], rows[2:], strict=False):
+            if not revoked.member_id:
+                pause = Window(revoked.at_ns + revoked.uncertainty_ns, given.at_ns - given.uncertainty_ns)
                 yield tp, pause, former.incarnation, given.incarnation
 
 
 def _joining(tables: Tables) -> Iterator[Pause]:
-    """By requests to join a generation, until its record."""
+    """The pauses from an owner's first request to join a generation until the record of that generation."""
     for before, now in pairwise(tables.rounds) if tables.protocol == "eager" else ():
         first: dict[str, int] = {}
         for join in tables.joins:
@@ -120,18 +123,21 @@ def _joining(tables: Tables) -> Iterator[Pause]:
 
 
 def rebalance_on_static_bounce(tables: Tables) -> Iterator[Detection]:
-    """``rebalance-on-static-bounce``: a static member is soon back under its name, and the group rebalanced (KIP-345).
+    """``rebalance-on-static-bounce``: a static member returned in time, and the group rebalanced anyway (KIP-345).
 
-    A life of a static id began to give up its partitions (else: ended) while the group rested, and the next life of
-    that id was assigned some, sooner after that than the session time-out less a heartbeat; between the two the rest
-    was over, as a round began. Not where anything else may be why: since the rest began until then another member
-    started, ended, subscribed anew or was gone, a new coordinator took over, a partition had another leader or was
-    made, or a step that is not about that member alone was in effect. A black box began to give up when it was asked to
-    end, else ended, and was assigned what the coordinator gave it.
+    An incarnation of a static id began to release its partitions (or else ended) in a stable period, and the next
+    incarnation of that id was assigned partitions, within less than the session time-out minus one heartbeat interval.
+    The stable period ended in between, because a rebalance began. It does not count if anything else may be the reason.
+    Other reasons, from the begin of the stable period to the assignment: another member started, ended, changed its
+    subscription or left the coordinator's records; the coordinator moved; a partition changed its leader or was
+    created; a step was in effect that did not hit this member alone.
 
-    members: the earlier life and the later one; times: from the give-up to the assignment.
+    A black box began to release its partitions when it was asked to end, or else when it ended; its assignments are the
+    coordinator's records.
+
+    members: the earlier incarnation and the later one; times: from the begin of the release to the assignment.
     """
-    ended = [rest.window for rest in tables.rests if rest.number + 1 < len(tables.rounds)]  # as another round began
+    ended = [rest.window for rest in tables.rests if rest.number + 1 < len(tables.rounds)]  # by a further rebalance
     bounces = chain.from_iterable(map(pairwise, tables.of_static_id.values()))
     for before, after in bounces if tables.promised(PROMISE) else ():
         names, gone = (before.incarnation, after.incarnation), Window(_left_ns(tables, before), _back_ns(tables, after))
@@ -159,16 +165,16 @@ def _back_ns(tables: Tables, life: Life) -> int:
 
 
 def _other_cause(tables: Tables, around: Window, names: set[str]) -> bool:
-    """Whether something else than these lives of one member may have been a reason to rebalance."""
-    moments = [at_ns for _, at_ns, _ in tables.terms]
-    moments += [led.at_ns for led in tables.leaders]  # a partition that is made has one, too
-    moments += [gone.at_ns for gone in tables.gone if gone.incarnation not in names]
+    """Whether anything but these incarnations of one member may have been a reason to rebalance."""
+    times = [at_ns for _, at_ns, _ in tables.terms]
+    times += [led.at_ns for led in tables.leaders]  # this includes new partitions: each gets a leader
+    times += [gone.at_ns for gone in tables.gone if gone.incarnation not in names]
     for life in tables.lives.values():
         if life.incarnation not in names:
-            moments += [life.started_ns, life.ended_ns, *(window.begin_ns for window in life.subscribed)]
+            times += [life.started_ns, life.ended_ns, *(window.begin_ns for window in life.subscribed)]
     steps = (step for step in tables.steps if step.begun_ns and not (step.members and {*step.members} <= names))
     others = any(step.in_effect.meets(around) for step in steps)
-    return others or any(around.begin_ns <= at_ns <= around.end_ns for at_ns in moments)
+    return others or any(around.begin_ns <= at_ns <= around.end_ns for at_ns in times)
 
 
 def _subscriptions(tables: Tables, until_ns: int) -> str:

@@ -1,7 +1,7 @@
-"""When the steps of a plan oblige the group to deliver: after each of them, and, whom it does not hit, during it.
+"""The times in which the group must deliver: after each step of the plan, and during it for members that it spares.
 
-What all finders share of ``slow-recovery`` and ``collateral-stall``, whose records they look at themselves; see the
-oracle's rules for the definitions.
+All finders share this part of ``slow-recovery`` and ``collateral-stall``; each examines the records itself. The
+oracle's rules have the definitions.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, Step, Window
 
 PAUSED = "paused by its owner"
-CHANGES = ("metadata", "subscription")  # words of a reason to join that no fault of a member gives
+CHANGES = ("metadata", "subscription")  # words in a client's reason to join that no fault of a member causes
 
 
 class Bystander(NamedTuple):
-    """A time in which a step was in effect, and a partition certainly belonged to a member that nothing hit."""
+    """A time in which a step was in effect, and a partition certainly belonged to a member that no step hit."""
 
     step: Step
     incarnation: str
@@ -27,8 +27,11 @@ class Bystander(NamedTuple):
 
 
 def recoveries(tables: Tables, bound_ns: int) -> list[tuple[Step, Window]]:
-    """From the end of each step that was alone then to when the next one begins, or the first member leaves because
-    the quiet window is over; those that are longer than the bound. None without a bound."""
+    """The windows after steps that are longer than the bound; none if the bound is 0.
+
+    A window begins at the end of a step, if no other step was in effect then. It ends when the next step begins, or
+    when the first member leaves because the quiet window is over.
+    """
     found = []
     for step in tables.steps if bound_ns else ():
         over_ns = step.in_effect.end_ns
@@ -40,10 +43,11 @@ def recoveries(tables: Tables, bound_ns: int) -> list[tuple[Step, Window]]:
 
 
 def bystanders(tables: Tables, bound_ns: int) -> Mapping[int, list[Bystander]]:
-    """By partition, the times longer than the bound. None in the eager protocol, where every round stops everybody.
+    """For each partition, the bystanders' times longer than the bound.
 
-    A step that hits no members, but brokers or what it chose by itself, touches everything: each broker has replicas of
-    most partitions, and one of them is the coordinator.
+    There are none in the eager protocol, where every rebalance stops all members. A step that hits brokers, or targets
+    that it chose itself, touches every member: each broker has replicas of most partitions, and one broker is the
+    coordinator.
     """
     found: dict[int, list[Bystander]] = defaultdict(list)
     fired = [s for s in tables.steps if s.begun_ns]
@@ -62,8 +66,10 @@ def bystanders(tables: Tables, bound_ns: int) -> Mapping[int, list[Bystander]]:
 
 
 def _owners(tables: Tables, tp: int, during: Window) -> Iterator[tuple[str, Window]]:
-    """Who certainly had a partition in a time, and when: by callbacks; of black boxes by the coordinator's log, as long
-    as their process lived and was not asked to end."""
+    """The incarnations that certainly owned a partition in a window, each with its time, by the members' callbacks.
+
+    For black boxes by the coordinator's log, while the process lived and was not asked to end.
+    """
     if not tables.black_box:
         yield from ((one.incarnation, one.certain) for one in tables.certain_by_tp.meeting(tp, during))
         return
@@ -78,17 +84,18 @@ def _touches(step: Step, incarnation: str) -> bool:
 
 
 def another_cause(tables: Tables, step: Step, window: Window) -> str:
-    """Why a rebalance in a time was not the step's doing; empty when there was none, or nothing shows that."""
+    """A reason for a rebalance in ``window`` other than ``step``; empty if no rebalance or no such reason is known."""
     rounds = [r for r in tables.rounds if Window(r.begin_ns, r.end_ns + r.uncertainty_ns).meets(window)]
     if not rounds:
         return ""
     reason = next((r.reason for r in rounds if any(word in r.reason for word in CHANGES)), "")
     since = Window(step.begun_ns, window.end_ns)
-    moved = any(since.begin_ns <= ns <= since.end_ns for ns in _comings_and_goings(tables, step))
+    moved = any(since.begin_ns <= ns <= since.end_ns for ns in _starts_and_ends(tables, step))
     return f"rebalance: {reason}" if reason else "rebalance: other members came or went" if moved else ""
 
 
-def _comings_and_goings(tables: Tables, step: Step) -> Iterator[int]:
+def _starts_and_ends(tables: Tables, step: Step) -> Iterator[int]:
+    """The times at which members that the step did not hit started or ended."""
     hit = {member_of(name) for name in step.members}
     for life in tables.lives.values():
         if member_of(life.incarnation) not in hit:

@@ -1,4 +1,4 @@
-"""What a rule is that looks at no record."""
+"""The type of a rule that needs no records."""
 
 from __future__ import annotations
 
