@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fencepost.checkers.tables.rows import NS, Damage, Step
+from fencepost.checkers.tables.rows import NS, Damage, PerformedStep
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Bounds:
     loop_deliveries: int = 10
     loop_ns: int = 30 * NS
 
-    def deliveries_of(self, steps: Iterable[Step], first_ns: int, last_ns: int) -> int:
+    def deliveries_of(self, steps: Iterable[PerformedStep], first_ns: int, last_ns: int) -> int:
         """How often one record may be delivered between two times: each fault step around them adds two deliveries.
 
         A fault can evict an owner, and the owner receives the record again after it rejoins.

@@ -21,13 +21,13 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, MemberRemoval, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, MemberRemoval, PerformedStep, Window
 from fencepost.model.settings import DEFAULT_MS, SESSION
 
 SETTLING_NS = 5 * NS  # for heartbeats, finding the coordinator and rejoining
 
 
-def reached(tables: Tables, step: Step) -> bool:
+def reached(tables: Tables, step: PerformedStep) -> bool:
     """Whether the step had its expected effect; an unknown expectation is never reached.
 
     ``fenced``: every member that it hit lost a partition, or left the coordinator's records. ``rebalanced``: a new
@@ -43,11 +43,11 @@ def reached(tables: Tables, step: Step) -> bool:
     return step.expect == "coordinator_moved" and _coordinator_moved(tables, step)
 
 
-def _over_ns(step: Step) -> int:
+def _over_ns(step: PerformedStep) -> int:
     return (step.healed_ns or FOREVER) if step.heals else step.begun_ns
 
 
-def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Window:
+def _own_time(tables: Tables, step: PerformedStep, rival: Callable[[PerformedStep], bool]) -> Window:
     """The window in which an effect must begin to count for the step; later rivals shorten it."""
     config = (tables.asked.get("group") or {}).get("config") or {}
     session_ns = int(config.get(SESSION, DEFAULT_MS[SESSION])) * 1_000_000
@@ -60,7 +60,7 @@ def _inside(window: Window, at_ns: int, uncertainty_ns: int = 0) -> bool:
     return window.begin_ns <= at_ns - uncertainty_ns and at_ns + uncertainty_ns < window.end_ns
 
 
-def _rebalanced(tables: Tables, step: Step) -> bool:
+def _rebalanced(tables: Tables, step: PerformedStep) -> bool:
     window = _own_time(tables, step, lambda other: True)
     earlier = (_over_ns(s) for s in tables.steps if 0 < s.begun_ns < step.begun_ns)
     shared_ns = max(earlier, default=0) if step.members else 0
@@ -69,25 +69,25 @@ def _rebalanced(tables: Tables, step: Step) -> bool:
     return any(alone) or any(_gone(tables, step, name) for name in step.members)
 
 
-def _coordinator_moved(tables: Tables, step: Step) -> bool:
+def _coordinator_moved(tables: Tables, step: PerformedStep) -> bool:
     window = _own_time(tables, step, lambda other: not other.members)
     before = max((term for term, at_ns, blur_ns in tables.terms if at_ns - blur_ns < step.begun_ns), default=None)
     new = (t for t in tables.terms if before is not None and t[0] > before)
     return any(_inside(window, at_ns, blur_ns) for _, at_ns, blur_ns in new)
 
 
-def _time_of(tables: Tables, step: Step, incarnation: str) -> Window:
+def _time_of(tables: Tables, step: PerformedStep, incarnation: str) -> Window:
     over_ns = _over_ns(step)
     return _own_time(tables, step, lambda s: incarnation in s.members or (not s.members and s.begun_ns > over_ns))
 
 
-def _gone(tables: Tables, step: Step, incarnation: str) -> list[MemberRemoval]:
+def _gone(tables: Tables, step: PerformedStep, incarnation: str) -> list[MemberRemoval]:
     window = _time_of(tables, step, incarnation)
     gone = tables.gone_by_incarnation.get(incarnation, ())
     return [g for g in gone if _inside(window, g.at_ns, g.uncertainty_ns)]
 
 
-def _fenced(tables: Tables, step: Step, incarnation: str) -> bool:
+def _fenced(tables: Tables, step: PerformedStep, incarnation: str) -> bool:
     """Whether a member's callback reported a lost partition, or the member left the coordinator's records while it was
     hit or owned a partition, or before it was assigned one again (under another member id; a member that leaves on its
     own does not return)."""

@@ -12,7 +12,7 @@ from fencepost.checkers import certainty
 from fencepost.checkers.expectations import reached
 from fencepost.checkers.explanations import EXAMPLES_MAX
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, Damage, Step
+from fencepost.checkers.tables.rows import NS, Damage, PerformedStep
 from fencepost.history import HARNESS
 from fencepost.model import Check, Finding, Severity, Validity
 
@@ -56,11 +56,11 @@ def _missing_events(tables: Tables) -> Damage | None:
     return None
 
 
-def _skippable(step: Step) -> bool:
+def _skippable(step: PerformedStep) -> bool:
     return bool(step.skipped) and not step.required
 
 
-def _doubts(tables: Tables, step: Step, missing: Damage | None) -> Iterator[str]:
+def _doubts(tables: Tables, step: PerformedStep, missing: Damage | None) -> Iterator[str]:
     """The reasons why a step does not count as proven.
 
     ``missing``: the damage because of which events may be missing; then an unrecorded step may have happened anyway.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fencepost.checkers.counts import JudgedCounts
 from fencepost.checkers.detections import member_of
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, AssignmentChange, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, AssignmentChange, PerformedStep, Window
 from fencepost.model import Anomaly
 
 STALL_SHARE = 0.1  # of a liveness finding's time
@@ -45,7 +45,7 @@ def measures(tables: Tables, facts: JudgedCounts, rounds: Iterable[Mapping[str, 
     }
 
 
-def recovery_s(tables: Tables, step: Step) -> float | None:
+def recovery_s(tables: Tables, step: PerformedStep) -> float | None:
     """The seconds from the proof that a step was healed until every partition certainly had an owner; None: never."""
     if not step.healed_ns or not tables.partitions:
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.detections import Detection, blamed, member_of
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Life, PerformedStep, Window
 from fencepost.history import NAME_TAKEN
 from fencepost.model.impact import Impact
 
@@ -142,7 +142,7 @@ def _had_a_namesake(tables: Tables, life: Life) -> bool:
     return False
 
 
-def _first_ends(steps: Iterable[Step]) -> Mapping[str, int]:
+def _first_ends(steps: Iterable[PerformedStep]) -> Mapping[str, int]:
     """The first time at which a step ended each incarnation, and each member in any of its incarnations."""
     found: dict[str, int] = {}
     for step in steps:

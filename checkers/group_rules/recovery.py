@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fencepost.checkers.detections import member_of
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, PerformedStep, Window
 
 PAUSED = "paused by its owner"
 CHANGES = ("metadata", "subscription")  # words in a client's reason to join that no fault of a member causes
@@ -21,12 +21,12 @@ CHANGES = ("metadata", "subscription")  # words in a client's reason to join tha
 class Bystander(NamedTuple):
     """A time in which a step was in effect, and a partition certainly belonged to a member that no step hit."""
 
-    step: Step
+    step: PerformedStep
     incarnation: str
     window: Window
 
 
-def recoveries(tables: Tables, bound_ns: int) -> list[tuple[Step, Window]]:
+def recoveries(tables: Tables, bound_ns: int) -> list[tuple[PerformedStep, Window]]:
     """The windows after steps that are longer than the bound; none if the bound is 0.
 
     A window begins at the end of a step, if no other step was in effect then. It ends when the next step begins, or
@@ -79,11 +79,11 @@ def _owners(tables: Tables, tp: int, during: Window) -> Iterator[tuple[str, Wind
             yield life.incarnation, Window(given.at_ns + given.uncertainty_ns, end_ns)
 
 
-def _touches(step: Step, incarnation: str) -> bool:
+def _touches(step: PerformedStep, incarnation: str) -> bool:
     return not step.members or member_of(incarnation) in map(member_of, step.members)
 
 
-def another_cause(tables: Tables, step: Step, window: Window) -> str:
+def another_cause(tables: Tables, step: PerformedStep, window: Window) -> str:
     """A reason for a rebalance in ``window`` other than ``step``; empty if no rebalance or no such reason is known."""
     rounds = [r for r in tables.rounds if Window(r.begin_ns, r.end_ns + r.uncertainty_ns).meets(window)]
     if not rounds:
@@ -94,7 +94,7 @@ def another_cause(tables: Tables, step: Step, window: Window) -> str:
     return f"rebalance: {reason}" if reason else "rebalance: other members came or went" if moved else ""
 
 
-def _starts_and_ends(tables: Tables, step: Step) -> Iterator[int]:
+def _starts_and_ends(tables: Tables, step: PerformedStep) -> Iterator[int]:
     """The times at which members that the step did not hit started or ended."""
     hit = {member_of(name) for name in step.members}
     for life in tables.lives.values():

@@ -9,7 +9,7 @@ from fencepost.checkers.counts import Bounds
 from fencepost.checkers.group_rules.poll_gaps import PollGap, poll_gaps
 from fencepost.checkers.group_rules.recovery import Bystander, bystanders, recoveries
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Step, Window
+from fencepost.checkers.tables.rows import PerformedStep, Window
 from fencepost.checkers.tables.subset import Rows, TableSubset
 
 
@@ -30,7 +30,7 @@ class KernelContext:
     starts: Mapping[int, int]
     cut: frozenset[int] = frozenset()
     unpolled: Sequence[PollGap] = ()
-    recoveries: Sequence[tuple[Step, Window]] = ()
+    recoveries: Sequence[tuple[PerformedStep, Window]] = ()
     bystanders: Mapping[int, list[Bystander]] = field(default_factory=dict)
 
     @classmethod

@@ -14,7 +14,7 @@ from fencepost.checkers.group_rules.recovery import PAUSED, another_cause
 from fencepost.checkers.kernel.aggregates import Label, Totals
 from fencepost.checkers.kernel.partitioning import joined
 from fencepost.checkers.kernel.task_data import TaskData
-from fencepost.checkers.tables.rows import Step, Window
+from fencepost.checkers.tables.rows import PerformedStep, Window
 
 Array = NDArray[Any]
 
@@ -33,7 +33,7 @@ class _Watch(NamedTuple):
     bound_ns: int
     first: bool = False
     owner: str | None = None
-    step: Step | None = None
+    step: PerformedStep | None = None
 
 
 class _Gap(NamedTuple):

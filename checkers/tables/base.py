@@ -27,8 +27,8 @@ from fencepost.checkers.tables.rows import (
     MemberRemoval,
     OffsetCommit,
     Partition,
+    PerformedStep,
     Rebalance,
-    Step,
     UnmatchedRevocation,
     Window,
 )
@@ -80,7 +80,7 @@ class BaseTables:
     doubled: tuple[DoubleAssignment, ...] = ()
     strays: tuple[UnmatchedRevocation, ...] = ()
     rounds: tuple[Rebalance, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PerformedStep, ...] = ()
     seeks: tuple[Seek, ...] = ()
     paused: tuple[PausedInterval, ...] = ()
     acts: tuple[DeclaredAction, ...] = ()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fencepost.history.events import Interval as Interval
 from fencepost.history.events import Life as Life
-from fencepost.history.events import Step as Step
+from fencepost.history.events import PerformedStep as PerformedStep
 from fencepost.history.windows import FOREVER as FOREVER
 from fencepost.history.windows import NS as NS
 from fencepost.history.windows import Window as Window

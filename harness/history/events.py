@@ -100,7 +100,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class PerformedStep:
     """One fault step as it was performed. ``begun_ns``: the inject call; ``proven_ns``: the effect was certainly
     present; ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone; ``impact``: see
     ``model.impact``."""
@@ -140,12 +140,12 @@ def phases(events: Iterable[Event]) -> dict[str, Window]:
     return {str(e["detail"].get("name")): Window(e["begin_ns"], e["end_ns"]) for e in found}
 
 
-def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
+def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[PerformedStep, ...]:
     """Every step of the plan as it was performed; a step without events never fired."""
-    found: dict[int, Step] = {}
+    found: dict[int, PerformedStep] = {}
     for number, entry in enumerate(plan):
         step = int(entry.get("step", number))
-        found[step] = Step(
+        found[step] = PerformedStep(
             step,
             str((entry.get("fault") or {}).get("type", "")),
             expect=entry.get("expect") or "",
@@ -157,12 +157,12 @@ def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[S
             continue
         detail = event["detail"]
         number = int(detail.get("step", -1))
-        known = found.get(number) or Step(number, str(detail.get("fault", "")))
+        known = found.get(number) or PerformedStep(number, str(detail.get("fault", "")))
         found[number] = _step_with(known, event, detail)
     return tuple(found[n] for n in sorted(found))
 
 
-def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
+def _step_with(step: PerformedStep, event: Event, detail: Mapping[str, Any]) -> PerformedStep:
     if event["kind"] == EventKind.SKIPPED:
         return replace(step, skipped=str(detail.get("reason") or "nothing matched its target"))
     evidence = detail.get("evidence") or {}
@@ -183,7 +183,7 @@ def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
     )
 
 
-def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Life]:
+def lives(events: Sequence[Event], fault_steps: Iterable[PerformedStep]) -> dict[str, Life]:
     """Every incarnation that was launched or that wrote an event, by name; without producers and the harness."""
     found: dict[str, Life] = {}
     last_ns: defaultdict[str, int] = defaultdict(int)

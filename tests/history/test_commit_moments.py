@@ -14,7 +14,7 @@ from fencepost.checkers.detections import Detection
 from fencepost.checkers.group_rules.commits import commit_above_end
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import LATE_NS, Request
-from fencepost.checkers.tables.rows import AssignmentChange, Commit, DeclaredAction, Life, OffsetCommit, Step
+from fencepost.checkers.tables.rows import AssignmentChange, Commit, DeclaredAction, Life, OffsetCommit, PerformedStep
 from history.builder import ns
 from history.test_callback_moments import LIVES, PARTITIONS, had
 from history.test_coordination import A, B, C
@@ -110,8 +110,8 @@ def test_a_writer_puts_its_own_retry_right_before_anybody_is_told(
     assert [s.cause for s in shown(log(*written, **rows), REGRESSION)] == causes
 
 
-def dropped(begin_ns: int = ns(15), end_ns: int = ns(25), by: str = A) -> Step:
-    return Step(0, "drop_packets", members=(by,), heals=True, begun_ns=begin_ns, healed_ns=end_ns)
+def dropped(begin_ns: int = ns(15), end_ns: int = ns(25), by: str = A) -> PerformedStep:
+    return PerformedStep(0, "drop_packets", members=(by,), heals=True, begun_ns=begin_ns, healed_ns=end_ns)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def dropped(begin_ns: int = ns(15), end_ns: int = ns(25), by: str = A) -> Step:
     ],
 )
 def test_a_request_is_late_that_a_connection_held_when_it_was_given_up_for_another_one(
-    written: Sequence[tuple[int, str]], connections: Sequence[str], step: Step, excused: bool
+    written: Sequence[tuple[int, str]], connections: Sequence[str], step: PerformedStep, excused: bool
 ) -> None:
     asked = log(*written)
     by_name = zip(

@@ -33,7 +33,7 @@ OWN = {
     kind
     for rule, kinds in group_rules.RULES.items()
     for kind in kinds
-    if not rule.__module__.endswith("coordination.commits")
+    if not rule.__module__.endswith("group_rules.commits")
 } - {"stale-offset-answer"}  # its histories are in test_stale_answers
 
 

@@ -24,8 +24,8 @@ from fencepost.checkers.tables.rows import (
     LeaderChange,
     Life,
     MemberRemoval,
+    PerformedStep,
     Rebalance,
-    Step,
     Window,
 )
 from fencepost.history import NAME_TAKEN
@@ -316,7 +316,7 @@ def restless(*ends_ns: int, end_ns: int = ns(61), **more: Any) -> Tables:
     )
     phases = {"warm-up": Window(ns(0), ns(1)), "heal": Window(ns(20), ns(21)), "drain": Window(ns(21), end_ns)}
     lives = {A: Life(A, started_ns=ns(1)), B: Life(B, started_ns=ns(1))}
-    base = Tables(Path(), rounds=rounds, phases=phases, lives=lives, steps=(Step(0, "kill"),))
+    base = Tables(Path(), rounds=rounds, phases=phases, lives=lives, steps=(PerformedStep(0, "kill"),))
     return replace(base, **more)
 
 
@@ -363,9 +363,9 @@ def test_the_rounds_are_counted_and_those_of_the_last_are_named() -> None:
 DUPLICATES: dict[str, Any] = {"impact": frozenset({Impact.DUPLICATES})}
 
 
-def ending(number: int, incarnation: str, begun_ns: int) -> Step:
+def ending(number: int, incarnation: str, begun_ns: int) -> PerformedStep:
     """A step of a fault, whatever its name is, that ends an incarnation."""
-    return Step(number, "mine", members=(incarnation,), begun_ns=begun_ns, impact=frozenset({Impact.ENDS}))
+    return PerformedStep(number, "mine", members=(incarnation,), begun_ns=begun_ns, impact=frozenset({Impact.ENDS}))
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,9 @@ def test_who_was_refused_for_a_name_that_a_fault_made_two_share_did_not_die_by_i
         Path(),
         phases={"warm-up": Window(ns(0), ns(1))},
         lives={**known, its.incarnation: its},
-        steps=(Step(**{"step": 0, "fault": "mine", **DUPLICATES, "members": (A,), "begun_ns": ns(2), **step}),),
+        steps=(
+            PerformedStep(**{"step": 0, "fault": "mine", **DUPLICATES, "members": (A,), "begun_ns": ns(2), **step}),
+        ),
     )
     assert bool(shown(tables, "dead-member")) == dead
 
@@ -480,6 +482,8 @@ def test_a_member_that_is_refused_for_a_name_that_was_given_to_two_does_not_die_
         Path(),
         phases={"warm-up": Window(ns(0), ns(1))},
         lives={A: Life(A, **{**dying, **life}), B: Life(B, instance_id="one"), C: Life(C, instance_id="three")},
-        steps=(Step(0, "mine", **{**DUPLICATES, "members": (C, B), "heals": True, "begun_ns": ns(2), **step}),),
+        steps=(
+            PerformedStep(0, "mine", **{**DUPLICATES, "members": (C, B), "heals": True, "begun_ns": ns(2), **step}),
+        ),
     )
     assert [s.members for s in shown(tables, "dead-member")] == [(A,)] * dead

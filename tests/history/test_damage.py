@@ -61,7 +61,7 @@ def check(
 ) -> Check:
     """``fencepost check`` with the kernel of this process: its exit code and what it said. Errors are none."""
     monkeypatch.setattr(Spark, "start", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(detector, "finder", lambda _: detector.find_here)
+    monkeypatch.setattr(detector, "detector", lambda _: detector.find_here)
 
     def perform(run: Path) -> tuple[int, str]:
         began_s = time.monotonic()

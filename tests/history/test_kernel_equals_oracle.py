@@ -29,7 +29,11 @@ from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 
 STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, loop_deliveries=3, loop_ns=2 * NS)
 NARROW = 3  # records of a range
-AS_IF_LARGE = {"arrays.STEP": 2, "places.SHORT": 0, "places.SPARSE": 0}  # what the kernel does for large tasks only
+AS_IF_LARGE = {
+    "arrays.STEP": 2,
+    "offset_index.SHORT": 0,
+    "offset_index.SPARSE": 0,
+}  # what the kernel does for large tasks only
 FIRST, LAST, EACH = 50, 70, 20  # seeds below FIRST are judged on Spark, too
 BATCHES, BATCH = 50, 100  # of fresh histories, by night
 TELLERS = {"lives": random_histories.wild, "odd": odd_histories.tell, "silent": random_histories.silent}

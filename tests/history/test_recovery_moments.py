@@ -21,14 +21,14 @@ from fencepost.checkers.group_rules.poll_gaps import (
 from fencepost.checkers.group_rules.recovery import Bystander, another_cause, bystanders, recoveries
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import LATE_NS, Heartbeat
-from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Life, Rebalance, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Life, PerformedStep, Rebalance, Window
 from history.builder import ns
 from history.test_callback_moments import PARTITIONS, had
 from history.test_coordination import A, B, C
 
 BOUND_NS = 5 * NS
 END_NS = ns(40)  # of the drain
-PAUSE = Step(
+PAUSE = PerformedStep(
     0,
     "pause",
     members=(B,),
@@ -41,7 +41,7 @@ PAUSE = Step(
 OTHER = replace(PAUSE, step=1, begun_ns=ns(15), proven_ns=ns(15), healed_ns=ns(39))
 
 
-def tables(*steps: Step, end_ns: int = END_NS, protocol: str = "cooperative", **rows: Any) -> Tables:
+def tables(*steps: PerformedStep, end_ns: int = END_NS, protocol: str = "cooperative", **rows: Any) -> Tables:
     phases = {"warm-up": Window(ns(0), ns(1)), "heal": Window(ns(1), ns(2)), "drain": Window(ns(2), end_ns)}
     scenario = {"scenario": {"group": {"protocol": protocol}}}
     return Tables(Path(), steps=steps, phases=phases, scenario=scenario, partitions=PARTITIONS, **rows)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.tables import event_rows
-from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, UnmatchedRevocation, Window
+from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, PerformedStep, UnmatchedRevocation, Window
 from fencepost.history import EventKind
 from fencepost.history import events as from_events
 from fencepost.model.impact import Impact
@@ -48,20 +48,20 @@ def test_a_run_was_broken_off_in_the_first_phase_without_an_end(windows: dict[st
 
 
 PLANNED = [
-    ({"step": 3, "fault": {"type": "kill"}}, Step(3, "kill")),
-    ({"fault": {"type": "kill"}}, Step(0, "kill")),
-    ({"step": 3}, Step(3, "")),
-    ({"step": 3, "fault": None}, Step(3, "")),
-    ({"step": 3, "fault": {}}, Step(3, "")),
-    ({"step": 3, "expect": "fenced", "required": False}, Step(3, "", expect="fenced", required=False)),
-    ({"step": 3, "expect": None, "required": 1}, Step(3, "")),
-    ({"step": 3, "heal_after_s": 0}, Step(3, "", heals=True)),
-    ({"step": 3, "heal_after_s": None}, Step(3, "")),
+    ({"step": 3, "fault": {"type": "kill"}}, PerformedStep(3, "kill")),
+    ({"fault": {"type": "kill"}}, PerformedStep(0, "kill")),
+    ({"step": 3}, PerformedStep(3, "")),
+    ({"step": 3, "fault": None}, PerformedStep(3, "")),
+    ({"step": 3, "fault": {}}, PerformedStep(3, "")),
+    ({"step": 3, "expect": "fenced", "required": False}, PerformedStep(3, "", expect="fenced", required=False)),
+    ({"step": 3, "expect": None, "required": 1}, PerformedStep(3, "")),
+    ({"step": 3, "heal_after_s": 0}, PerformedStep(3, "", heals=True)),
+    ({"step": 3, "heal_after_s": None}, PerformedStep(3, "")),
 ]
 
 
 @pytest.mark.parametrize(("entry", "step"), PLANNED)
-def test_a_step_of_the_plan_without_events_never_fired(entry: dict[str, Any], step: Step) -> None:
+def test_a_step_of_the_plan_without_events_never_fired(entry: dict[str, Any], step: PerformedStep) -> None:
     (found,) = from_events.steps([event("launched", step=3)], [entry])
     assert found == step
     assert type(found.required) is bool
@@ -69,7 +69,7 @@ def test_a_step_of_the_plan_without_events_never_fired(entry: dict[str, Any], st
 
 PROOF = {"took_effect": True, "at_ns": 7, "what": "it stopped"}
 FREEZES = frozenset({Impact.FREEZES, Impact.DELAYS})
-BEGUN, HEALED = Step(3, "pause", begun_ns=5, impact=FREEZES), Step(3, "pause", undone_ns=5)
+BEGUN, HEALED = PerformedStep(3, "pause", begun_ns=5, impact=FREEZES), PerformedStep(3, "pause", undone_ns=5)
 FIRED = [
     ("fault", {}, BEGUN),
     ("fault", {"evidence": PROOF}, replace(BEGUN, proven_ns=7, evidence="it stopped")),
@@ -86,15 +86,15 @@ FIRED = [
     ("fault", {"impact": None}, replace(BEGUN, impact=frozenset())),
     ("healed", {"evidence": PROOF, "members": [A]}, replace(HEALED, healed_ns=7, heal_evidence="it stopped")),
     ("healed", {}, HEALED),
-    ("skipped", {"reason": "nobody there", "members": [A]}, Step(3, "pause", skipped="nobody there")),
-    ("skipped", {"reason": None}, Step(3, "pause", skipped="nothing matched its target")),
-    ("skipped", {}, Step(3, "pause", skipped="nothing matched its target")),
-    ("launched", {}, Step(3, "pause")),
+    ("skipped", {"reason": "nobody there", "members": [A]}, PerformedStep(3, "pause", skipped="nobody there")),
+    ("skipped", {"reason": None}, PerformedStep(3, "pause", skipped="nothing matched its target")),
+    ("skipped", {}, PerformedStep(3, "pause", skipped="nothing matched its target")),
+    ("launched", {}, PerformedStep(3, "pause")),
 ]
 
 
 @pytest.mark.parametrize(("kind", "detail", "step"), FIRED)
-def test_a_step_is_what_its_event_says(kind: str, detail: dict[str, Any], step: Step) -> None:
+def test_a_step_is_what_its_event_says(kind: str, detail: dict[str, Any], step: PerformedStep) -> None:
     reported = event(kind, "harness", 5, 9, step=3, fault="other", **detail)
     assert from_events.steps([reported], [{"step": 3, "fault": {"type": "pause"}}]) == (step,)
 
@@ -213,7 +213,7 @@ def test_a_life_is_of_the_member_that_it_is_named_after(name: str, member: int) 
     assert from_events.lives([event("closed", name)], ())[name].member == member
 
 
-PAUSE = Step(0, "mine", members=(A, B), proven_ns=10, undone_ns=20, impact=frozenset({Impact.FREEZES}))
+PAUSE = PerformedStep(0, "mine", members=(A, B), proven_ns=10, undone_ns=20, impact=frozenset({Impact.FREEZES}))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ PAUSE = Step(0, "mine", members=(A, B), proven_ns=10, undone_ns=20, impact=froze
     ],
 )
 def test_a_life_is_paused_from_the_proof_to_the_undo_or_to_its_end(
-    steps: list[Step], paused: list[tuple[int, int]], of_the_other: list[tuple[int, int]] | None
+    steps: list[PerformedStep], paused: list[tuple[int, int]], of_the_other: list[tuple[int, int]] | None
 ) -> None:
     """Of the other one the steps alone speak."""
     life = Life(A, 0, ended_ns=30, how="crashed", paused=tuple(Window(*of) for of in paused))

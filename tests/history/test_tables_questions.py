@@ -25,8 +25,8 @@ from fencepost.checkers.tables.rows import (
     MemberRemoval,
     OffsetCommit,
     Partition,
+    PerformedStep,
     Rebalance,
-    Step,
     Window,
 )
 from fencepost.checkers.tables.subset import BY_PARTITION, OF_THE_DRIVER, TableSubset
@@ -133,7 +133,7 @@ def test_a_member_is_back_with_its_first_later_generation_or_one_that_was_writte
     assert commits.back_ns(having(rounds=tuple(rounds)), fence._replace(generation=-1)) == 0  # which it was is not told
 
 
-PAUSED = Step(0, "pause", members=(A,), heals=True, begun_ns=20, proven_ns=25, undone_ns=29, healed_ns=30)
+PAUSED = PerformedStep(0, "pause", members=(A,), heals=True, begun_ns=20, proven_ns=25, undone_ns=29, healed_ns=30)
 NEVER = (FOREVER, "")
 
 
@@ -225,7 +225,7 @@ def test_rows_of_one_moment() -> None:
     assert (OWNED.possible, OWNED._replace(how="").possible) == (Window(100, 210), Window(100, FOREVER))
     assert [OWNED.possible_at(at_ns) for at_ns in (99, 100, 210, 211)] == [False, True, True, False]
     assert replace(PAUSED, heals=False, proven_ns=10).in_effect == Window(20, 20)
-    assert Step(3, "pause").name == "step 3 (pause)"
+    assert PerformedStep(3, "pause").name == "step 3 (pause)"
     assert [str(Damage("log", file, "lost")) for file in ("a/b", "")] == ["a/b: lost", "lost"]
 
 

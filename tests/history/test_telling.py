@@ -13,7 +13,7 @@ from fencepost.checkers.explanations import example
 from fencepost.checkers.explanations.anomaly_context import WITNESSES_MAX, AnomalyContext
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import Request
-from fencepost.checkers.tables.rows import AssignmentChange, Commit, Life, MemberRemoval, OffsetCommit, Step
+from fencepost.checkers.tables.rows import AssignmentChange, Commit, Life, MemberRemoval, OffsetCommit, PerformedStep
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.model import Anomaly
 from history.builder import ns
@@ -192,20 +192,23 @@ def test_what_witnesses_an_anomaly_of_two_members(rows: Mapping[str, Any], repor
 @pytest.mark.parametrize(
     ("step", "reported"),
     [
-        (Step(3, "pause", "member-0", begun_ns=TO_NS, heals=True), "4.000 s: pause of member-0 was in effect (step 3)"),
-        (Step(3, "pause", "member-0", begun_ns=TO_NS + 1, heals=True), ""),
-        (Step(3, "pause", begun_ns=0, heals=True), ""),
-        (Step(3, "pause", begun_ns=ns(1), heals=True), "1.000 s: pause of the cluster was in effect (step 3)"),
         (
-            Step(3, "pause", begun_ns=ns(1), heals=True, healed_ns=FROM_NS),
+            PerformedStep(3, "pause", "member-0", begun_ns=TO_NS, heals=True),
+            "4.000 s: pause of member-0 was in effect (step 3)",
+        ),
+        (PerformedStep(3, "pause", "member-0", begun_ns=TO_NS + 1, heals=True), ""),
+        (PerformedStep(3, "pause", begun_ns=0, heals=True), ""),
+        (PerformedStep(3, "pause", begun_ns=ns(1), heals=True), "1.000 s: pause of the cluster was in effect (step 3)"),
+        (
+            PerformedStep(3, "pause", begun_ns=ns(1), heals=True, healed_ns=FROM_NS),
             "1.000 s: pause of the cluster was in effect (step 3)",
         ),
-        (Step(3, "pause", begun_ns=ns(1), heals=True, healed_ns=FROM_NS - 1), ""),
-        (Step(3, "kill", begun_ns=FROM_NS), "3.000 s: kill of the cluster was in effect (step 3)"),
-        (Step(3, "kill", begun_ns=FROM_NS - 1, healed_ns=ns(9)), ""),
+        (PerformedStep(3, "pause", begun_ns=ns(1), heals=True, healed_ns=FROM_NS - 1), ""),
+        (PerformedStep(3, "kill", begun_ns=FROM_NS), "3.000 s: kill of the cluster was in effect (step 3)"),
+        (PerformedStep(3, "kill", begun_ns=FROM_NS - 1, healed_ns=ns(9)), ""),
     ],
 )
-def test_a_step_is_a_witness_while_it_was_in_effect(step: Step, reported: str) -> None:
+def test_a_step_is_a_witness_while_it_was_in_effect(step: PerformedStep, reported: str) -> None:
     assert witnesses(of("rewind", A), steps=(step,)) == [reported] * bool(reported)
 
 

@@ -33,8 +33,8 @@ from fencepost.checkers.tables.rows import (
     MemberRemoval,
     OffsetCommit,
     Partition,
+    PerformedStep,
     Rebalance,
-    Step,
     Window,
 )
 from fencepost.checkers.tables.seeks import Seek
@@ -259,12 +259,12 @@ class _Teller:
             name = self.chance.choice(["", *NAMES])
             yield AssignmentChange(self.tp(), order, at_ns, self.chance.choice([0, 1, 3]), name and f"id-{name}", name)
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int) -> PerformedStep:
         times = sorted(self.at() for _ in range(4))
         heals = self.maybe(0.7)
         members = self.chance.choice([(), ("a.1",), ("b.1",)])
         undone_ns, healed_ns = times[2:] if heals and self.maybe(0.8) else (0, 0)
-        return Step(number, "pause", "", members, (), "", True, heals, *times[:2], undone_ns, healed_ns)
+        return PerformedStep(number, "pause", "", members, (), "", True, heals, *times[:2], undone_ns, healed_ns)
 
     def act(self) -> DeclaredAction:
         end_ns = self.chance.choice([FOREVER, self.at()])

@@ -110,7 +110,7 @@ class Bounceable:
     def __init__(self) -> None:
         self.begun: list[tuple[str, str, str]] = []
 
-    def told(self, kind: str) -> list[dict[str, Any]]:
+    def reported(self, kind: str) -> list[dict[str, Any]]:
         return [{"detail": {"protocol": "eager", "config": {"partition.assignment.strategy": "range"}}}]
 
     def signal(self, number: int) -> None:

@@ -59,7 +59,7 @@ def test_what_is_no_number_of_places_is_refused(asked: str, tmp_path: Path, monk
 
 
 def test_a_full_machine_lets_nobody_in_and_says_who_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "places", lambda: 2)
+    monkeypatch.setattr(concurrency, "max_concurrent_runs", lambda: 2)
     reported: list[str] = []
     with holder(tmp_path, "demo, seed 7") as first, holder(tmp_path, "another") as second:
         who = rf"demo, seed 7 \(process {first.pid}, since [\d:]+\) and another \(process {second.pid}, since [\d:]+\)"
@@ -79,7 +79,7 @@ def test_a_full_machine_lets_nobody_in_and_says_who_is_there(tmp_path: Path, mon
 def test_a_place_is_given_back_when_the_run_fails_and_when_its_process_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concurrency, "places", lambda: 2)
+    monkeypatch.setattr(concurrency, "max_concurrent_runs", lambda: 2)
 
     def fails() -> None:
         with concurrency.run_permit("mine", tmp_path, within_s=0):
@@ -98,7 +98,7 @@ def test_a_place_is_given_back_when_the_run_fails_and_when_its_process_is_killed
 
 
 def test_who_holds_a_place_shares_it_with_what_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concurrency, "places", lambda: 2)
+    monkeypatch.setattr(concurrency, "max_concurrent_runs", lambda: 2)
     with holder(tmp_path, "another") as another, concurrency.run_permit("outer", tmp_path, within_s=0):
         with concurrency.run_permit("inner", tmp_path, within_s=0):
             pass

@@ -11,17 +11,17 @@ import pytest
 
 from fencepost.checkers.expectations import SETTLING_NS, reached
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Interval, Life, MemberRemoval, Rebalance, Step, Window
+from fencepost.checkers.tables.rows import Interval, Life, MemberRemoval, PerformedStep, Rebalance, Window
 
 SESSION = {"scenario": {"group": {"config": {"session.timeout.ms": "2"}}}}
 SETTLED_NS = 200 + 2_000_000 + SETTLING_NS
-STEP = Step(1, "pause", members=("a.1",), heals=True, begun_ns=100, undone_ns=180, healed_ns=200)
-MOVE = Step(2, "move", begun_ns=100)
-BEFORE = Step(0, "pause", members=("b.1",), heals=True, begun_ns=50, healed_ns=120)
-AFTER = Step(3, "pause", members=("b.1",), begun_ns=300)
+STEP = PerformedStep(1, "pause", members=("a.1",), heals=True, begun_ns=100, undone_ns=180, healed_ns=200)
+MOVE = PerformedStep(2, "move", begun_ns=100)
+BEFORE = PerformedStep(0, "pause", members=("b.1",), heals=True, begun_ns=50, healed_ns=120)
+AFTER = PerformedStep(3, "pause", members=("b.1",), begun_ns=300)
 
 
-def reaches(step: Step, expect: str, *others: Step, **tables: Any) -> bool:
+def reaches(step: PerformedStep, expect: str, *others: PerformedStep, **tables: Any) -> bool:
     step = replace(step, expect=expect)
     return reached(Tables(Path(), SESSION, steps=(*others, step), **tables), step)
 
@@ -156,6 +156,6 @@ def test_a_member_came_back_that_was_assigned_a_partition_after_it_may_have_been
     ],
 )
 def test_a_member_may_be_gone_by_a_later_step_that_hits_it_or_nobody_once_the_own_one_is_over(
-    rival: Step, counts: bool
+    rival: PerformedStep, counts: bool
 ) -> None:
     assert reaches(STEP, "fenced", rival, intervals=(lost(320),)) == counts

@@ -18,7 +18,7 @@ from fencepost.checkers.explanations import EXAMPLES_MAX, example
 from fencepost.checkers.group_rules import progress
 from fencepost.checkers.metrics import Deal, deals, rebalances
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, AssignmentChange, Damage, Rebalance, Step
+from fencepost.checkers.tables.rows import NS, AssignmentChange, Damage, PerformedStep, Rebalance
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity
 from fencepost.model.clients import BLACK_BOX
 
@@ -145,7 +145,7 @@ def test_a_promise_that_cannot_be_read_is_damage_and_so_is_none_at_all() -> None
 
 def test_a_rebalance_is_told_with_when_why_and_what_it_dealt() -> None:
     rounds = (Rebalance(7, 4, 2 * NS, 5 * NS // 2, ("a.1",), "joined"),)
-    steps = (Step(3, "pause", begun_ns=2 * NS), Step(5, "kill", begun_ns=2 * NS + 1))
+    steps = (PerformedStep(3, "pause", begun_ns=2 * NS), PerformedStep(5, "kill", begun_ns=2 * NS + 1))
     (reported,) = rebalances(Tables(Path(), origin_ns=NS, rounds=rounds, steps=steps))
     moments = {"begin_ns": 2 * NS, "end_ns": 5 * NS // 2, "begin_s": 1.0, "took_s": 0.5}
     dealt = {"moved": 0, "most": 0, "least": 0, "step": 3}

@@ -10,11 +10,11 @@ from kafka import errors as python_errors
 from kafka.errors import CommitFailedError
 
 from fencepost_member import kafka_errors
-from fencepost_member.adapters.confluent.consumer import connect
+from fencepost_member.adapters.confluent.consumer import client_settings
 from fencepost_member.adapters.confluent.errors import cause, error_name
 from fencepost_member.adapters.confluent.producer import has_left
-from fencepost_member.adapters.confluent_consumer import client_settings
-from fencepost_member.adapters.confluent_values import identity_of
+from fencepost_member.adapters.confluent.values import identity_of
+from fencepost_member.adapters.confluent_kafka import connect
 from fencepost_member.adapters.errors import error_name as python_name
 from fencepost_member.config import COMMIT_POLICIES, ConfigError, LoopConfig, MemberConfig
 

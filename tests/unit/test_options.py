@@ -133,16 +133,16 @@ def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came
         (lambda: owner_of(3), "OwnerOf.partition must be text, but found 3"),
         (lambda: past_session("long"), "PastSession.factor must be a number, but found 'long'"),
         (lambda: PastSession(-1), r"found past_session\(-1\); use a factor above 0"),
-        (lambda: at("soon", Pause(), one_member()), "At.at_s must be a number, but found 'soon'"),
-        (lambda: at(1, Pause, one_member()), "At.fault must be .* Fault, but found the class Pause itself"),
+        (lambda: at("soon", Pause(), one_member()), "ScheduledFault.at_s must be a number, but found 'soon'"),
+        (lambda: at(1, Pause, one_member()), "ScheduledFault.fault must be .* Fault, but found the class Pause itself"),
         (
             lambda: at(1, Pause(), one_member),
-            "At.target must be .* Selector or nothing, but found the class OneMember itself",
+            "ScheduledFault.target must be .* Selector or nothing, but found the class OneMember itself",
         ),
-        (lambda: at(1, Pause(), "one_member"), "At.target must be .*, but found 'one_member'"),
+        (lambda: at(1, Pause(), "one_member"), "ScheduledFault.target must be .*, but found 'one_member'"),
         (
             lambda: at(1, Pause(), one_member(), heal_after="soon"),
-            "At.heal_after must be a number, .*PastSession, .*Until or",
+            "ScheduledFault.heal_after must be a number, .*PastSession, .*Until or",
         ),
         (lambda: scenario(topics="orders"), "Scenario.topics must be a list, but found 'orders'"),
         (

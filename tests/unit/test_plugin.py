@@ -338,7 +338,7 @@ def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     stage.set_up(monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
     monkeypatch.delenv(concurrency.HELD, raising=False)
-    monkeypatch.setattr(concurrency, "places", lambda: 1)
+    monkeypatch.setattr(concurrency, "max_concurrent_runs", lambda: 1)
     staged = replace(backends.local(), provide=lambda *_: SimpleNamespace(stop=lambda: None))
     monkeypatch.setattr(selection, "auto", lambda: staged)
     pytester.makepyfile(

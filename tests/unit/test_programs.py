@@ -204,7 +204,7 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
         (
             Transform(),
             1,
-            "needs a client that can produce, and commit offsets in transactions; verifiable-consumer cannot",
+            "needs a client that can move the position inside an assignment; verifiable-consumer cannot",
         ),
         (PollLoop(), 2, "verifiable-consumer reads one topic, and the scenario has 2"),
         (OwnProgram("told"), 1, "verifiable-consumer does not report when it is done with a record"),

@@ -195,13 +195,13 @@ def test_a_run_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.Monk
     taken: list[str] = []
 
     @contextmanager
-    def full(what: str, tell: Callable[[str], None]) -> Iterator[None]:
+    def full(what: str, report: Callable[[str], None]) -> Iterator[None]:
         taken.append(what)
-        tell("waiting for demo, seed 7 to end")
+        report("waiting for demo, seed 7 to end")
         raise WaitTimeout("held by demo, seed 7")
         yield
 
-    monkeypatch.setattr(runner, "turn", full)
+    monkeypatch.setattr(runner, "run_permit", full)
     seen = []
     with pytest.raises(WaitTimeout, match="held by demo"):
         runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, observe=seen.append)

@@ -310,7 +310,10 @@ for _ in range(12):
         ({"type": "quiet", "from_s": 5}, "schedule entry quiet needs the option 'until_s'"),
         ({"type": "quiet", "from_s": 5, "until_s": 6, "parts": []}, "has no option 'parts'; it has from_s, until_s"),
         ({"type": "swarm", "intensity": "high", "until_s": 6}, "intensity must be a number, but found 'high'"),
-        ({"type": "swarm", "intensity": 1, "until_s": 60, "parts": [{"type": "together", "parts": [STEP]}]}, "type At"),
+        (
+            {"type": "swarm", "intensity": 1, "until_s": 60, "parts": [{"type": "together", "parts": [STEP]}]},
+            "type ScheduledFault",
+        ),
         (DEEP, "nested more than 10 deep"),
     ],
 )

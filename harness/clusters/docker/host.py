@@ -81,7 +81,7 @@ class ContainerHost:
             "controller": {"kafka": self.addresses.controller.host},
             f"broker-{number}": {"kafka": self.addresses.observer(int(number)).host} if number.isdecimal() else {},
         }
-        settings = Path(str(resources.files("fencepost.clusters").joinpath("log4j2.yaml")))
+        settings = Path(str(resources.files("fencepost.clusters.kafka").joinpath("log4j2.yaml")))
         return partial(self._containers.spawn, ContainerPlacement(self._images.kafka, at[name], (settings,), all_ours))
 
     def packets(self) -> ContainerPackets:

@@ -64,7 +64,7 @@ def images(progress: ProgressCallback) -> Images:
         **{f"libs/{jar.name}": jar for jar in jars},
         "template.sh": files.joinpath("template.sh").read_text(),
         "standalone.properties": server_properties.render(settings),
-        "log4j2.yaml": resources.files("fencepost.clusters").joinpath("log4j2.yaml").read_text(),
+        "log4j2.yaml": resources.files("fencepost.clusters.kafka").joinpath("log4j2.yaml").read_text(),
     }
     clients = " ".join(map(str, installed()))
     kafka = _built("kafka", of_kafka, {"FLAGS": " ".join(FLAGS)}, base, progress)

@@ -49,7 +49,7 @@ class KafkaJvm:
 
     def node(self, home: Path, *, flags: Sequence[str] = (), heap: str = "256M") -> list[str]:
         """The command line of a broker or controller whose folder is ``home``."""
-        log4j = resources.files("fencepost.clusters").joinpath("log4j2.yaml")
+        log4j = resources.files("fencepost.clusters.kafka").joinpath("log4j2.yaml")
         system = (f"-Dlog4j2.configurationFile={log4j}", f"-Dkafka.logs.dir={home}")
         return self.command(*system, "kafka.Kafka", home / "server.properties", flags=flags, heap=heap)
 

@@ -115,7 +115,7 @@ def kafka_version(jars: Sequence[Path]) -> str:
 
 def kafka_pins(version: str = KAFKAS[0]) -> dict[str, str]:
     """File name -> SHA-256 of every jar of a Kafka."""
-    text = resources.files("fencepost.clusters").joinpath(f"kafka-{version}.sha256").read_text()
+    text = resources.files("fencepost.clusters.kafka").joinpath(f"kafka-{version}.sha256").read_text()
     return {name: digest for digest, name in (line.split() for line in text.splitlines())}
 
 

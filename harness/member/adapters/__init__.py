@@ -222,7 +222,7 @@ def try_settings(config: MemberConfig) -> None:
 
 
 def _module(config: MemberConfig) -> Any:
-    name = {"confluent-kafka": "confluent.consumer"}.get(config.client, config.client.replace("-", "_"))
+    name = config.client.replace("-", "_")
     try:
         return importlib.import_module("%s.%s" % (__name__, name))
     except ImportError as error:

@@ -10,9 +10,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from confluent_kafka import cimpl
 
+from fencepost_member.adapters.confluent.consumer import identity
 from fencepost_member.adapters.confluent.errors import error_event, error_name
-from fencepost_member.adapters.confluent_consumer import identity
-from fencepost_member.adapters.confluent_values import answered
+from fencepost_member.adapters.confluent.values import answered
 from fencepost_member.adapters.settings import STRATEGY
 from fencepost_member.instrument.consumer_names import Claim
 from fencepost_member.instrument.program import InstrumentedProgram

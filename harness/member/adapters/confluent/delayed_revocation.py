@@ -23,8 +23,8 @@ import confluent_kafka as client
 
 from fencepost_member.adapters import DelayRevocation, Record
 from fencepost_member.adapters.callback_bridge import CallbackBridge
-from fencepost_member.adapters.confluent_consumer import CLASSIC_ONLY, ConfluentKafka, consumer_of
-from fencepost_member.adapters.confluent_values import tps_of
+from fencepost_member.adapters.confluent.consumer import CLASSIC_ONLY, ConfluentKafka, consumer_of
+from fencepost_member.adapters.confluent.values import tps_of
 from fencepost_member.config import MemberConfig
 
 SERVE_S = 0.005  # the longest time that a call of the loop waits for the group's thread

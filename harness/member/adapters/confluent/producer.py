@@ -10,7 +10,7 @@ from fencepost_member.adapters import Adapter, ClientListener, Headers, Tp
 from fencepost_member.adapters.confluent.errors import cause, error_name
 from fencepost_member.adapters.confluent.parked_keys import Letters, Redirects
 from fencepost_member.adapters.confluent.retries import CALL_S, tried
-from fencepost_member.adapters.confluent_values import MAGIC, identity_of, partitions_of
+from fencepost_member.adapters.confluent.values import MAGIC, identity_of, partitions_of
 from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
 from fencepost_member.payload import SOURCE, source
