@@ -25,7 +25,7 @@ from fencepost.model import TopicPartition
 from history.builder import ORIGIN_NS, HistoryBuilder, MemberTeller, Row, ns
 
 DIGITS = 9  # behind the point of a second are in a history
-NAMES = {"HistoryBuilder": HistoryBuilder, "State": RecordState, "TopicPartition": TopicPartition, "ns": ns}
+NAMES = {"HistoryBuilder": HistoryBuilder, "RecordState": RecordState, "TopicPartition": TopicPartition, "ns": ns}
 NOT_THERE = (NameError, IndexError, KeyError)  # a line about what another one told, which was left out
 SECONDS = re.compile(r"(?<![-\w.])\d+\.\d+")
 

@@ -79,8 +79,8 @@ def test_features_are_protocols_of_the_adapters():
     assert parse("aiokafka").lacks(needed) == [AdapterFeature.STORE_OFFSETS]
     assert parse("confluent-kafka").lacks(AdapterFeature) == []
     assert parse("kafka-python").lacks(AdapterFeature) == [
-        AdapterFeature.OUTPUTS,
         AdapterFeature.STORE_OFFSETS,
+        AdapterFeature.OUTPUTS,
         AdapterFeature.DELAY_REVOCATION,
     ]
 

@@ -58,7 +58,7 @@ class Parked(dict[Any, Any]):
     def holds(self, tp: Any, key: bytes) -> bool:
         return key in self.get(tp, ())
 
-    def taking(self, partitions: Any) -> None:
+    def assigning(self, partitions: Any) -> None:
         self.update((tp, set(self.theirs.get(tp, ()))) for tp in partitions)
 
 

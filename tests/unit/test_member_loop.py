@@ -162,7 +162,7 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     class Parked:
         add = staticmethod(lambda tp, offset, key: keys.add(key))
         holds = staticmethod(lambda tp, key: key in keys)
-        taking = staticmethod(taken.extend)
+        assigning = staticmethod(taken.extend)
 
     class Output:
         settings, identity = {}, staticmethod(lambda: ("m", 1))
