@@ -67,7 +67,8 @@ class Core:
     @pytest.hookimpl(tryfirst=True)  # before pytest looks which are slow
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            if item.path.parent.name == CLUSTER and not item.get_closest_marker("core"):
+            folders = item.path.relative_to(item.config.rootpath).parts
+            if CLUSTER in folders and not item.get_closest_marker("core"):
                 item.add_marker(pytest.mark.slow)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from cluster import test_change_protocol, test_docker_cluster, test_faults, test_witnesses
+from cluster.docker import test_docker_cluster
+from cluster.faults import test_change_protocol, test_faults, test_witnesses
 from fault_table import FILLED, FOLDER, Cell, cells, kept, markdown, offered
 
 FILLING = (test_change_protocol, test_docker_cluster, test_faults, test_witnesses)

@@ -1,0 +1,1 @@
+"""The clients and workloads of members on a real cluster."""

@@ -1,0 +1,1 @@
+"""Faults on a real cluster: what each does, and what proves it."""

@@ -1,0 +1,1 @@
+"""The back-end local, and what a run leaves."""

@@ -1,0 +1,1 @@
+"""Whole runs: planted bugs, correct groups, built-in scenarios."""
