@@ -92,18 +92,23 @@ class Cell:
         made: Fault = serialization.decode("fault", self.fault)
         return made
 
-    def inventory_problem(self) -> str:
+    def not_offered(self) -> str:
         """What the back-end does not offer for it; empty: it permits the fault."""
         missing = sorted(self._needs() - set(offered()[self.backend]))
         return f"needs {' and '.join(missing)}, which {self.backend} has not" if missing else ""
 
-    def lacking_here(self) -> str:
+    def missing_here(self) -> str:
         """What this machine lacks for it."""
         return next(filter(None, (offered()[self.backend][need]() for need in sorted(self._needs()))), "")
 
     def _needs(self) -> frozenset[str]:
-        (step,) = make_plan([at(0, self.made(), SELECTORS[self.target])], 0, {SESSION: 1.0}).steps
-        return needs(step)
+        return _needs_of(self.fault, self.target)
+
+
+@cache
+def _needs_of(fault: str, target: str) -> frozenset[str]:
+    (step,) = make_plan([at(0, serialization.decode("fault", fault), SELECTORS[target])], 0, {SESSION: 1.0}).steps
+    return needs(step)
 
 
 def cells(backend: str) -> list[Cell]:
@@ -115,7 +120,7 @@ def cells(backend: str) -> list[Cell]:
 
 def unfilled(backend: str) -> list[Cell]:
     """The cells that are left to fill: those that the back-end permits and no test of ``FILLED`` fills."""
-    return [cell for cell in cells(backend) if not cell.inventory_problem() and str(cell) not in FILLED]
+    return [cell for cell in cells(backend) if not cell.not_offered() and str(cell) not in FILLED]
 
 
 class Noted:
@@ -197,7 +202,7 @@ def _row(cell: Cell, found: Mapping[Cell, Sequence[Look]]) -> Iterator[str]:
     looks = found.get(cell, ())
     proven, healed = ([s for s in looks if s["look"] == what and s["seen"]] for what in ("proven", "healed"))
     if not proven:
-        why = cell.inventory_problem() or cell.lacking_here() or "no test has filled it on this machine yet"
+        why = cell.not_offered() or cell.missing_here() or "no test has filled it on this machine yet"
         yield from ("no", why, *[""] * (len(HEAD) - 5))
         return
     yield str(len(proven))

@@ -29,7 +29,7 @@ def parameters(module: ModuleType) -> set[Cell]:
 def test_a_test_fills_each_cell_or_its_back_end_lacks_something() -> None:
     filled = {cell for module in MODULES.values() for cell in parameters(module)}
     every = {cell for backend in offered() for cell in cells(backend)}
-    empty = {cell for cell in every - filled if not cell.inventory_problem()}
+    empty = {cell for cell in every - filled if not cell.not_offered()}
     assert {str(cell) for cell in empty} == set(FILLED)
     assert all(hasattr(MODULES[module], test) for module, _, test in (name.partition(".") for name in FILLED.values()))
     assert filled <= every
@@ -50,7 +50,7 @@ def test_a_test_fills_each_cell_or_its_back_end_lacks_something() -> None:
     ids=str,
 )
 def test_the_reason_is_what_the_back_end_lacks(cell: Cell, reason: str) -> None:
-    assert cell.inventory_problem() == reason
+    assert cell.not_offered() == reason
 
 
 def look(what: str, seen: bool, seconds: float, test: str = "test_it_dies") -> dict[str, object]:
@@ -64,9 +64,8 @@ def test_a_row_tells_how_often_and_how_soon_and_what_was_seen_first() -> None:
     assert row == "| `kill` | members | local | 3 | pid 7 / gone | 0.30 | 1 | 2.00 | 1 | it dies (+1) |"
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
 def test_only_what_passed_is_kept_and_the_last_session_counts(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     pytester.makeconftest(
@@ -87,6 +86,6 @@ def test_only_what_passed_is_kept_and_the_last_session_counts(
     folder: Path = pytester.path / FOLDER
     folder.mkdir(parents=True)
     (folder / "20000101T000000-1.jsonl").write_text(json.dumps(look("proven", True, 9.0)) + "\n")
-    pytester.runpytest_subprocess("-n", workers).assert_outcomes(passed=2, failed=1)
+    pytester.runpytest_subprocess("-n", "2").assert_outcomes(passed=2, failed=1)
     assert [one["told"] for one in kept(folder)[KILL]] == ["True", "True"]
     assert len(list(folder.iterdir())) == 2

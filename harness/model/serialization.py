@@ -154,7 +154,17 @@ def _suits(value: Any, annotation: Any) -> bool:
         return isinstance(value, bool) and kind is bool
     if isinstance(value, int | float) and not abs(value) <= NUMBER_MAX:
         return False
-    return isinstance(value, list | tuple if kind is tuple else int | float if kind is float else kind)
+    if kind is tuple or kind is float:
+        return isinstance(value, list | tuple if kind is tuple else int | float)
+    satisfied = _SATISFIED.get((type(value), kind))
+    if satisfied is None:
+        satisfied = _SATISFIED[type(value), kind] = isinstance(value, kind)
+    return satisfied
+
+
+# Class of a value and type of an option -> whether it is an instance of it. Protocols are slow to check, and a swarm
+# checks thousands of steps.
+_SATISFIED: dict[tuple[type, type], bool] = {}
 
 
 def _any_of(arms: tuple[Any, ...]) -> str:

@@ -58,11 +58,11 @@ BOUNDS = (
     "faults.stall.PROOF_S",
     "faults.stall.HEALED_S",
     "faults.hold.RELEASED_S",
-    "witnesses.doors.PROOF_S",
-    "witnesses.holes.PROOF_S",
+    "witnesses.proxy_gate.PROOF_S",
+    "witnesses.black_hole.PROOF_S",
     "witnesses.links.HEALED_S",
-    "witnesses.losses.PROOF_S",
-    "witnesses.pace.PROOF_S",
+    "witnesses.packet_loss.PROOF_S",
+    "witnesses.throughput.PROOF_S",
 )
 MEMBER, BROKER = Target(members=(1,)), Target(brokers=(3,))
 MEMBERS_LINKS, OTHERS_LINKS = [(1, 1), (1, 2), (1, 3)], [(0, 1), (0, 2), (0, 3)]
@@ -240,7 +240,7 @@ AIMS = {"members": MEMBER, "brokers": BROKER, "idle members": Target(members=(2,
 
 def shown(cell: Cell, world: World, inject: Inject) -> None:
     """What a cell of the table of faults promises; two members own partitions before and live afterwards."""
-    if lacking := cell.lacking_here():
+    if lacking := cell.missing_here():
         pytest.skip(lacking)
     fault, target = cell.made(), AIMS.get(cell.target, Target())
     alone = isinstance(fault, ResetOffsets)  # it waits until nobody is in the group

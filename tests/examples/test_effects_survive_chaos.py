@@ -43,7 +43,8 @@ def shop(tmp_path, monkeypatch):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("scenario", [pytest.param(SHOP, marks=pytest.mark.slow), RECEIPTS], ids=["table", "topic"])
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", [SHOP, RECEIPTS], ids=["table", "topic"])
 def test_every_order_has_its_effect(chaos, scenario):
     run = chaos.run(scenario)
     run.must_keep_its_promises()

@@ -52,11 +52,8 @@ def database(tmp_path, monkeypatch):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(
-    ("scenario", "table"),
-    [(TILLS, "spent"), pytest.param(DISPATCH, "sent", marks=pytest.mark.slow)],
-    ids=["threads", "workers"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("scenario", "table"), [(TILLS, "spent"), (DISPATCH, "sent")], ids=["threads", "workers"])
 def test_a_service_keeps_its_promises(chaos, database, scenario, table):
     run = chaos.run(scenario)
     run.must_keep_its_promises()

@@ -28,7 +28,7 @@ from history.retelling import FAR, LATER_NS, retold
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 from history.test_kernel_equals_oracle import KINDS, STRICT, agreed
 
-SEEDS = (23, 44)
+SEEDS = (23,)  # the nightly run draws others
 NIGHTLY = 50
 WHOLE_GROUP = "off-by-one"  # is what all commits have in common, so that one correct member refutes it
 pytestmark = pytest.mark.timeout(SHRINKING_S)
@@ -110,7 +110,7 @@ def test_any_parallelism_of_spark(
 ) -> None:
     monkeypatch.setattr(detector, "BUNDLES_EACH", bundles)
     monkeypatch.setattr(OnContext, "cores", 1)
-    for seed in SEEDS[:2]:
+    for seed in SEEDS:
         run = random_histories.wild(tmp_path, seed)
         assert detector.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
 

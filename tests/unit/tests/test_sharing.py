@@ -37,7 +37,7 @@ def test_the_shard_does_not_depend_on_the_order_of_the_tests() -> None:
 
 
 def test_files_whose_tests_share_nothing_exist(request: pytest.FixtureRequest) -> None:
-    there = {path.name for path in (request.config.rootpath / "tests").glob("*/test_*.py")}
+    there = {path.name for path in (request.config.rootpath / "tests").rglob("test_*.py")}
     assert {*ALONE, *sharing.FIRST} <= there
     assert scope_of("tests/cluster/test_faults.py::test_it[a::b]") == "tests/cluster/test_faults.py"
 
