@@ -1,4 +1,4 @@
-"""Further input and output of finders: the bounds of the promises, and the counts of what was judged."""
+"""Further input and output of detectors: the bounds of the promises, and the counts of what was judged."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def early_generation(tables: Tables) -> Iterator[Detection]:
     generation were assigned before the record was certainly written, partitions of the new generation were not. A
     member whose id was removed in between does not count: the coordinator did not wait for it.
 
-    One sighting for each such pair of callbacks without a common partition. (Common partitions are covered by the rule
+    One detection for each such pair of callbacks without a common partition. (Common partitions are covered by the rule
     above or by ``assignment-overlap``.) tp: the smallest assigned partition; members: the late member, the new owner;
     times: from the begin of the assigned callback to the end of the revoked callback.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def stale_answer(tables: Tables) -> Iterator[Detection]:
     """``stale-offset-answer``: a broker returned a committed offset older than one that had been acknowledged.
 
-    One sighting for each stale answer and partition (``answers.stale``), whatever followed. Other rules report the
+    One detection for each stale answer and partition (``answers.stale``), whatever followed. Other rules report the
     consequences, also under this kind, with the kind that they would otherwise have as the cause.
 
     cause ``told a member``: an incarnation of the group received the answer; empty: another client did. members: the

@@ -25,7 +25,7 @@ PROMISE = "rebalances"
 def unbalanced(tables: Tables) -> Iterator[Detection]:
     """``unbalanced``: in a stable period, one member has at least two partitions more than another member.
 
-    One sighting for each such period. members: the member with the most partitions, the member with the fewest; cause:
+    One detection for each such period. members: the member with the most partitions, the member with the fewest; cause:
     the two numbers; times: the period. excuse ``subscriptions``: a member had changed its subscription by then.
     """
     for rest in tables.rests if tables.promised(PROMISE) else ():
@@ -70,7 +70,7 @@ def long_pause(tables: Tables) -> Iterator[Detection]:
     members release all partitions before they join, the pause of a black box also lasts from the time when a broker
     certainly had the owner's first request to join a generation, to the time when that generation may have begun.
     (For the coordinator, a dead or frozen member keeps its partitions.) Pauses count only until the first member leaves
-    because the run is over. One sighting for each pause.
+    because the run is over. One detection for each pause.
 
     members: the last member to release it, the next owner; excuse ``nobody could``: no member lived and ran all the
     time, or the host stood still; times: the pause.

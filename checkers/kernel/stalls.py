@@ -166,7 +166,7 @@ def _report(part: TaskData, gap: _Gap, stop: _Stop) -> None:
     if watch.owner is not None and watch.step and not excuse:
         excuse = PAUSED if paused else another_cause(part.tables, watch.step, time)
     numbers = Totals(1, stop.offset, stop.offset, *time)
-    part.tallies.put(watch.kind, part.tp, Label(blamed(owner), cause, excuse), numbers)
+    part.aggregates.put(watch.kind, part.tp, Label(blamed(owner), cause, excuse), numbers)
 
 
 def _acknowledged_ns(part: TaskData) -> Array:

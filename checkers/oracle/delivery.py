@@ -81,7 +81,7 @@ def _compacted(history: History, row: Delivered, known: bool) -> bool:
 def inconsistent_offsets(history: History) -> Iterator[Detection]:
     """``inconsistent-offsets``: one offset was delivered with two contents (key, writer, seq).
 
-    One sighting for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row. members:
+    One detection for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row. members:
     its incarnation, then the first row's; times: delivered_ns of the first row, and its own; excuse: a declared act on
     the partition.
     """
@@ -231,7 +231,7 @@ def unconsumed(history: History) -> Iterator[Detection]:
 def history_incomplete(history: History) -> Iterator[Detection]:
     """``history-incomplete``: rows of an (incarnation, tp) are missing, or contradict each other or their interval.
 
-    * One sighting for each row whose ``ord`` is not the previous one plus 1 (for the first row: not 0). cause ``hole``
+    * One detection for each row whose ``ord`` is not the previous one plus 1 (for the first row: not 0). cause ``hole``
       (count: the missing ords) or ``twice`` (count 1); times: delivered_ns of the previous row (0: there is none) and
       of that row.
     * One for each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
@@ -257,7 +257,7 @@ def history_incomplete(history: History) -> Iterator[Detection]:
 def unrecorded_delivery(history: History) -> Iterator[Detection]:
     """``unrecorded-delivery``: a member must have received a record, and no delivery of it is recorded.
 
-    One sighting for each such record.
+    One detection for each such record.
 
     * cause ``unread``: an assignment of a user's program committed past it, and no delivery at all of that assignment
       is recorded (``History.unread``). Either its client skipped all these records, or the program polls where no

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def poll_skip(history: History) -> Iterator[Detection]:
     """``poll-skip``: inside one interval number of an (incarnation, tp), the deliveries skip visible records.
 
-    One sighting for each visible offset between the position of the stream (``StreamPosition.at``) and the next row's
+    One detection for each visible offset between the position of the stream (``StreamPosition.at``) and the next row's
     offset. Records before the first row of an interval are not skipped. offset: the skipped one; times: delivered_ns of
     the previous row and of the row; members: the incarnation. cause: ``inside one poll`` if an earlier row of the
     interval has the same poll number; else ``seek`` if the program had moved its position past the record. excuse: as
@@ -39,7 +39,7 @@ def key_order(history: History) -> Iterator[Detection]:
 
     *First begin* of an offset: the smallest (begin_ns, incarnation) of its begun rows. *First finish*: the smallest
     (done_ns, incarnation) of its finished rows. A record that was never finished delays no later one. The key of an
-    offset is that of its first delivered row. A sighting is an offset whose first begin is before the latest first
+    offset is that of its first delivered row. A detection is an offset whose first begin is before the latest first
     finish among the lower offsets of its key (of equal ones, the lowest offset).
 
     members: the incarnations of the first begin, and of that finish; times: the first begin, and the finish. excuse: a

@@ -27,7 +27,7 @@ def repeats(history: History) -> Iterator[Detection]:
     The finished rows of one offset are sorted by owner: by assigned_begin_ns of their intervals (without an interval:
     delivered_ns), then by delivered_ns, incarnation, ord. They are not sorted by delivery, because the poll of a zombie
     returns when it wakes up. Each row after the first is *later*; the row just before it is *former*. Two rows of the
-    same incarnation and interval number are no sighting (see ``rewind``). The kind of the others is the first that
+    same incarnation and interval number are no detection (see ``rewind``). The kind of the others is the first that
     holds:
 
     * ``redelivery-below-commit``: every committed offset that later may have fetched (``Tables.committed_between``),
@@ -122,7 +122,7 @@ def _reason(history: History, interval: Interval) -> str:
 def stale_effect(history: History) -> Iterator[Detection]:
     """``stale-effect``: a former owner finishes a record after a later owner has finished it: its effect is the last.
 
-    A sighting is a finished row with an interval that was done after a row of the same offset and another incarnation
+    A detection is a finished row with an interval that was done after a row of the same offset and another incarnation
     whose interval was assigned later. (If a later owner finished only a higher record of the same key, this row is the
     first finish of its record, and ``key-order`` reports it.)
 
@@ -161,7 +161,7 @@ def _excuse_of_late(history: History, interval: Interval, row: Delivered) -> str
 
 
 def redelivery_loop(history: History) -> Iterator[Detection]:
-    """``redelivery-loop``: one offset is delivered again and again. One sighting for each offset.
+    """``redelivery-loop``: one offset is delivered again and again. One detection for each offset.
 
     * cause ``count``: it has more rows than ``bounds.deliveries_of`` permits for the faults around them;
     * else cause ``standing``: at least three rows, with more than ``bounds.loop_ns`` from the first delivery to the

@@ -1,6 +1,6 @@
 """Spark as this package uses it: executors call a Python function for each of some numbers.
 
-The input is sent with the function, and the answers are tallies; no record passes through a JVM. So no tables of Spark
+The input is sent with the function, and the answers are aggregates; no record passes through a JVM. So no tables of Spark
 are needed: a context without Spark SQL needs a quarter less CPU until its first answer. Spark Connect has only tables,
 see ``connect``.
 """

@@ -34,7 +34,7 @@ def case(story: Story) -> Story:
 def told_by(h: HistoryBuilder) -> list[Told]:
     run = h.seal()
     recovers_s = max((p.get("recovers_within_s", 0) for p in h.promises), default=0)
-    found, facts = oracle.judge(run, load(run), Bounds(recovers_ns=recovers_s * NS))
+    found, facts = oracle.detect(run, load(run), Bounds(recovers_ns=recovers_s * NS))
     assert not facts.failed
     return sorted((a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found)
 

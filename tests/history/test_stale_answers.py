@@ -261,7 +261,7 @@ def a_second_effect_with_no_answer_seen(h: HistoryBuilder, wrong: bool) -> Itera
 
 
 def verdict(h: HistoryBuilder, without: Iterable[str] = ()) -> Verdict:
-    return judge(h.seal(without=without), oracle.judge)
+    return judge(h.seal(without=without), oracle.detect)
 
 
 def check(of: Verdict, name: str) -> Check:
