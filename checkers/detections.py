@@ -13,7 +13,7 @@ from fencepost.model import Anomaly
 
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
-DELETED = "deleted"  # excuse: the record had already been deleted at the begin of the log
+DELETED = "deleted"  # excuse: the record had already been deleted at the start of the log
 EXPIRED = "committed offset expired"  # excuse for a second processing: the coordinator had deleted the committed offset
 COMPACTED = "compacted"  # excuse: a later record of its key had replaced the record
 

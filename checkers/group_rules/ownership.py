@@ -35,7 +35,7 @@ def generation_regression(tables: Tables) -> Iterator[Detection]:
     """``generation-regression``: a generation (or epoch) is below the one that the coordinator wrote before it.
 
     Generations may restart after the group was deleted or empty; that does not count. members: the members of the
-    rebalance; times: its begin and end.
+    rebalance; times: its start and end.
     """
     for before, now in pairwise(tables.rounds):
         if now.generation < before.generation and not now.restarted:

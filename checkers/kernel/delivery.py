@@ -245,7 +245,7 @@ def _skipped_after_expiry(part: TaskData, offsets: Array) -> Array:
 
 
 def passers(part: TaskData, offsets: Array) -> tuple[list[str], Array, Array]:
-    """The incarnation that first committed past each offset: names, an index into them for each offset, and the begins
+    """The incarnation that first committed past each offset: names, an index into them for each offset, and the starts
     of these commits (0: none).
 
     Only a commit above all earlier ones can be the first past an offset.

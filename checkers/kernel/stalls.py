@@ -121,7 +121,7 @@ def _runs(times: Array, watch: _Watch) -> Iterator[Window]:
 def _stops(part: TaskData, gaps: Sequence[_Gap]) -> list[_Stop | None]:
     """For each gap, since when records waited too long; None: they did not.
 
-    A record waits if it is visible, acknowledged, and above all offsets that were delivered by the begin of the gap.
+    A record waits if it is visible, acknowledged, and above all offsets that were delivered by the start of the gap.
     """
     firsts = [max(part.start, gap.reached) for gap in gaps]
     for lot in part.lots:

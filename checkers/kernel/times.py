@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class Span(NamedTuple):
-    """From the first begin to the last end of the records that one incarnation processed in one interval."""
+    """From the first start to the last end of the records that one incarnation processed in one interval."""
 
     begin_ns: int
     end_ns: int

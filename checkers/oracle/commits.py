@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 def commit_ahead(history: History) -> Iterator[Detection]:
     """``commit-ahead``: a member commits past a record of its own interval that certainly no member had finished yet.
 
-    Only intervals with a delivery, and their commits that were not certainly refused, in the order of their begins. A
+    Only intervals with a delivery, and their commits that were not certainly refused, in the order of their starts. A
     detection is a visible record below the committed offset of which no finished row was done by the latest time at
     which the client may have chosen that offset (``Tables.sent_ns``). Records below the start of the interval do not
-    count. It starts at its first delivered offset, or at the greatest committed offset in force between the begin of
+    count. It starts at its first delivered offset, or at the greatest committed offset in force between the start of
     the assigned callback and the first delivery, whichever is greater. Where effects decide what is processed, a
     record without a finished row does not count if it has an effect.
 
@@ -131,13 +131,13 @@ def work_after_fencing(history: History) -> Iterator[Detection]:
 
     * was begun, and was delivered more than one heartbeat interval after the answer to the fence,
     * but not by the first poll of the interval that returned so late: that poll may have begun before the answer;
-    * and before whose begin the incarnation was in no generation later than the fence's (``back_ns``). A cooperative
+    * and before whose start the incarnation was in no generation later than the fence's (``back_ns``). A cooperative
       member keeps its partitions when it rejoins, and may learn of the next generation before it receives the answer to
       a commit of the previous one.
 
     There is none if the member did not report the commit's generation. members: the incarnation; cause: the error;
-    excuse: a fault or stall between the answer and the row's begin (``hindrance``); offset: the row's; times: the
-    answer, and the row's begin.
+    excuse: a fault or stall between the answer and the row's start (``hindrance``); offset: the row's; times: the
+    answer, and the row's start.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -171,7 +171,7 @@ def wrong_start(history: History) -> Iterator[Detection]:
     the interval by then, as a program does that stores its offsets elsewhere; else ``answer not seen``: no answer was
     logged, and a stale one may explain the start (``unseen``). excuse: a declared act before the delivery; else, for
     cause ``seek``, as for ``rewind``. members: the incarnation; offset: the delivered one; times: the assigned
-    callback's begin, and the delivery.
+    callback's start, and the delivery.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]

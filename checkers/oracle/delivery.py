@@ -104,7 +104,7 @@ def unseen(history: History) -> Iterator[Detection]:
 
     * ``unrecorded``: an assignment without any recorded delivery committed past it (``History.unread``);
     * ``seek``: the program of the passer's incarnation had moved its position past it, not because of an aborted
-      transaction, before the passer's begin, and had received no record above it in that interval before the move.
+      transaction, before the passer's start, and had received no record above it in that interval before the move.
       Without a passer the move of any program counts;
     * ``expired``: the group resets to the end of the log, and its committed offset, at or below this record, had
       expired. The earliest first delivery of the intervals that were assigned since is above this record;
@@ -261,7 +261,7 @@ def unrecorded_delivery(history: History) -> Iterator[Detection]:
 
     * cause ``unread``: an assignment of a user's program committed past it, and no delivery at all of that assignment
       is recorded (``History.unread``). Either its client skipped all these records, or the program polls where no
-      instrument records it. members: the incarnation; times: the begins of the assignment and of the commit.
+      instrument records it. members: the incarnation; times: the starts of the assignment and of the commit.
     * else cause ``effect``: a visible record of the domain has an effect, where effects decide what is processed.
       members: the passer (see ``unseen``); times: its begin_ns (0: there is none).
     """

@@ -31,9 +31,9 @@ def repeats(history: History) -> Iterator[Detection]:
     holds:
 
     * ``redelivery-below-commit``: every committed offset that later may have fetched (``Tables.committed_between``),
-      between the begin of its assigned callback and the first delivery in its interval (without an interval: at its
+      between the start of its assigned callback and the first delivery in its interval (without an interval: at its
       delivery), is above this record. But the kind depends on the answers of brokers (``answers``) if later's interval
-      began at this record or below it: if a stale answer is at or below that begin, the kind is
+      began at this record or below it: if a stale answer is at or below that start, the kind is
       ``stale-offset-answer``, cause ``redelivery-below-commit``; else, if another answer is, the kind is one of the
       next two.
       members: later, former. excuse: a declared act before later's delivery, or before later was assigned the partition
@@ -133,7 +133,7 @@ def stale_effect(history: History) -> Iterator[Detection]:
     holds:
 
     * ``in flight when frozen``: begun before a proven pause of its incarnation began, and done after it ended;
-    * ``not told yet``: at its begin another incarnation was certainly the owner by the coordinator's records;
+    * ``not told yet``: at its start another incarnation was certainly the owner by the coordinator's records;
     * ``begun as its owner``.
 
     members: the former owner, and the later owner that finished the record first (by done_ns, incarnation); times: that
@@ -228,12 +228,12 @@ class StreamPosition(NamedTuple):
     The position is the highest offset so far, unless the program moved it in that interval. A move because of an
     aborted transaction only lowers it (``heights``). Other moves:
 
-    * A row at or below the position is explained by the last move, by begin, that began by its delivery and went to its
+    * A row at or below the position is explained by the last move, by start, that began by its delivery and went to its
       offset or below it; but not if the row is at or below an earlier row of its poll. The stream continues from the
       goal of that move. A move explains only one such return, and ends all earlier moves.
     * A row above the position is explained by the moves that began by its delivery and went to its offset or below it,
       and above the position: the last of them skipped the records below its goal. Such a move ends when rows of a later
-      poll than the first one after its begin are delivered: a poll in progress when the program moved may not have
+      poll than the first one after its start are delivered: a poll in progress when the program moved may not have
       noticed the move.
 
     Attributes:

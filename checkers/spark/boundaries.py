@@ -14,7 +14,7 @@ from fencepost.checkers.kernel.times import Span, meetings
 class Range(NamedTuple):
     """A range of offsets from ``low`` to before ``high``, with the first and last value in it (0: it has none).
 
-    For keys, these are the times of the first begin and the last finish; for sends, the lowest and the highest number.
+    For keys, these are the times of the first start and the last finish; for sends, the lowest and the highest number.
     """
 
     low: int

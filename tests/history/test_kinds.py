@@ -921,7 +921,7 @@ def two_owners(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 
 @case
 def two_callbacks_that_cross_own_nothing_certainly(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
-    """Between the begin of giving up and the end of being assigned nobody knows."""
+    """Between the start of giving up and the end of being assigned nobody knows."""
     a, b = two(h)
     a.commit(6, 3.5)
     a.revoked(5, took=0.5)

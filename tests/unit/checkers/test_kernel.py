@@ -145,7 +145,7 @@ def test_every_range_gets_the_sends_without_an_offset_and_only_its_own_row_group
 
 
 def edges_of(*ranges: tuple[int, int, int]) -> Aggregates:
-    """Ranges of ten offsets with the times of their first begin and last finish."""
+    """Ranges of ten offsets with the times of their first start and last finish."""
     aggregates = Aggregates()
     for low, begun, finished in ranges:
         cause = f"{low} {low + 10}"
