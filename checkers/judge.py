@@ -1,4 +1,4 @@
-"""From a run folder to its verdict: a detector finds anomalies, each promise rates their severity, the worst one decides.
+"""From a run folder to its verdict: a detector finds anomalies, promises rate their severity, the worst one decides.
 
 Nothing here depends on the detector (Spark, or the oracle in tests). The promises are read from ``scenario.json``. Two
 checks always run: ``faults`` (did the faults happen?) and ``history`` (is the history complete?).

@@ -1,4 +1,4 @@
-"""The part of ``stuck-member`` that all detectors share: times without a poll, less the times of work on records.
+"""The part of ``stuck-member`` that all detectors share: gaps between polls, without the work on records in them.
 
 Each detector determines the work from the records itself. The oracle's rule has the definition.
 """

@@ -1,4 +1,4 @@
-"""The kernel: judges one task (a partition, or a range of one) and returns aggregates. Pure, except that it reads files.
+"""The kernel: judges one task (a partition, or a range of one), returns aggregates. Pure, except that it reads files.
 
 A record is read once, where the task runs (in a Python worker of Spark, or in this process), into numpy arrays. Most
 rules begin with a screen: a few operations per record, which select nothing if the group is correct. Only the selected
@@ -53,7 +53,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     times.processing_overlap: ("processing-overlap",),
     times.stale_work: ("work-after-reassignment", "processing-after-revocation"),
     writes.send_order: SENDS,
-    members.work_without_polls: ("stuck-member",),
+    members.stuck_member: ("stuck-member",),
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),

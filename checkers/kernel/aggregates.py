@@ -1,8 +1,8 @@
 """Aggregates: a task adds up its detections and returns the sums instead of records.
 
-An aggregate has the key of an anomaly (kind, partition, members, cause, excuse) and its numbers. The aggregates of several
-tasks add up to the anomaly that ``detections.aggregate`` makes of the single detections. A kind that begins with ``#``
-is no anomaly, but other output of a task: counts of records, time spans, rules that failed.
+An aggregate has the key of an anomaly (kind, partition, members, cause, excuse) and its numbers. The aggregates of
+several tasks add up to the anomaly that ``detections.aggregate`` makes of the single detections. A kind that begins
+with ``#`` is no anomaly, but other output of a task: counts of records, time spans, rules that failed.
 """
 
 from __future__ import annotations

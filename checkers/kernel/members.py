@@ -19,9 +19,10 @@ from fencepost.checkers.tables.rows import Window
 Array = NDArray[Any]
 
 
-def work_without_polls(part: TaskData) -> None:
-    """For each poll gap of a member: ``#work``, when records of the partition were begun or finished, and ``#hand``,
-    which ones were in hand for longer than the bound. Times that are at most the bound apart make one window."""
+def stuck_member(part: TaskData) -> None:
+    """What ``stuck_member_of`` needs, for each poll gap of a member: ``#work``, when records of the partition were begun
+    or finished, and ``#hand``, which ones were in hand for longer than the bound. Times that are at most the bound apart
+    make one window."""
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
             report = _report_of_effects if part.tables.by_effect else _report

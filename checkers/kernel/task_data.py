@@ -57,7 +57,7 @@ class TaskData:
 
     @property
     def lots(self) -> Iterable[TaskData]:
-        """The records of the task; range by range if it covers a whole partition that is cut."""
+        """This task; if it covers a whole partition that was cut (rules ``stuck``), one part of it for each range."""
         if self.task.rules != "stuck":
             return [self]
         return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)

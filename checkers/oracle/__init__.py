@@ -1,7 +1,7 @@
 """The oracle: every finding in plain, slow Python. **This is the specification**; Spark must find the same anomalies.
 
-``detect`` runs each of ``RULES`` in turn. A rule is a generator of detections; ``detections.aggregate`` sums these up as
-anomalies. The docstring of a rule defines exactly which record is a detection, and its kind, cause, excuse, members,
+``detect`` runs each of ``RULES`` in turn. A rule is a generator of detections; ``detections.aggregate`` sums these up
+as anomalies. The docstring of a rule defines exactly which record is a detection, and its kind, cause, excuse, members,
 offset, times and count. The rules are in eight modules:
 
 * ``delivery``: deliveries against the log, and whether the history is complete;

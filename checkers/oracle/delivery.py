@@ -81,9 +81,9 @@ def _compacted(history: History, row: Delivered, known: bool) -> bool:
 def inconsistent_offsets(history: History) -> Iterator[Detection]:
     """``inconsistent-offsets``: one offset was delivered with two contents (key, writer, seq).
 
-    One detection for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row. members:
-    its incarnation, then the first row's; times: delivered_ns of the first row, and its own; excuse: a declared act on
-    the partition.
+    One detection for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row.
+    members: its incarnation, then the first row's; times: delivered_ns of the first row, and its own; excuse: a
+    declared act on the partition.
     """
     for (tp, offset), (first, *others) in history.of_offset.items():
         for row in others:

@@ -24,7 +24,7 @@ class Range(NamedTuple):
 
 
 def boundary_tasks(aggregates: Aggregates, groups: Sequence[RowGroup]) -> list[Task]:
-    """The follow-up tasks. Findings of key order in ``aggregates`` become final, except in the ranges of these tasks."""
+    """The follow-up tasks. Findings of key order in ``aggregates`` become final, except in their ranges."""
     again: list[Task] = []
     crossing: dict[int, list[Range]] = {}
     for tp, ranges in _edges(aggregates).items():

@@ -144,8 +144,8 @@ def _facts(aggregates: Aggregates, failed: Mapping[str, str], damage: tuple[Dama
 def _on_spark(engine: Engine, history: Path, judged: KernelContext, tasks: Sequence[Task]) -> Aggregates:
     """Perform tasks as one Spark job. A worker performs one bundle of tasks in one turn.
 
-    Each worker receives only file names and the small tables, once, and returns only aggregates. A turn unpacks only the
-    small tables of its own tasks' partitions.
+    Each worker receives only file names and the small tables, once, and returns only aggregates. A turn unpacks only
+    the small tables of its own tasks' partitions.
     """
     from fencepost.checkers import kernel
     from fencepost.checkers.kernel.aggregates import Aggregates

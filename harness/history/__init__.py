@@ -122,7 +122,7 @@ class EventKind(StrEnum):
     DEAD_LETTER = "dead-letter"  # the same in a topic for records that cannot be processed now; offset: the record's;
     # detail also: retried_ns, if it was retried
     REQUEUED = "requeued"  # the same in the record's own partition; detail also: again, its new offset there
-    ACT = "act"  # a declared act of the harness (see interfaces.Acts) on these partitions, or on all; detail: what
+    ACT = "act"  # a declared act of the harness (see DeclaresAction) on these partitions, or on all; detail: what
 
 
 OF_MEMBERS = frozenset(takewhile(lambda kind: kind is not EventKind.PHASE, EventKind))  # the kinds before PHASE

@@ -13,7 +13,7 @@ from fencepost.checkers.detections import Detection, aggregate
 from fencepost.checkers.kernel.aggregates import Aggregates, Label
 from fencepost.checkers.kernel.commits import off_by_one, off_by_one_of
 from fencepost.checkers.kernel.context import KernelContext
-from fencepost.checkers.kernel.members import stuck_member_of, work_without_polls
+from fencepost.checkers.kernel.members import stuck_member, stuck_member_of
 from fencepost.checkers.kernel.partitioning import WIDTH, cut
 from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.oracle import History
@@ -54,7 +54,7 @@ def found(of: History, rule: kernel.Rule, width: int) -> list[Anomaly]:
         aggregates.put(kind, tp, Label(*label), numbers)
     if rule is off_by_one:
         aggregates.put_sightings(off_by_one_of(aggregates, of.tables))
-    if rule is work_without_polls:
+    if rule is stuck_member:
         aggregates.put_sightings(stuck_member_of(aggregates, judged))
     return aggregates.anomalies(of.tables.partitions)
 
