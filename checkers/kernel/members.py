@@ -20,9 +20,11 @@ Array = NDArray[Any]
 
 
 def stuck_member(part: TaskData) -> None:
-    """What ``stuck_member_of`` needs, for each poll gap of a member: ``#work``, when records of the partition were begun
-    or finished, and ``#hand``, which ones were in hand for longer than the bound. Times that are at most the bound apart
-    make one window."""
+    """What ``stuck_member_of`` needs, for each poll gap of a member.
+
+    ``#work``: when records of the partition were begun or finished; times that are at most the bound apart make one
+    window. ``#hand``: which ones were in hand for longer than the bound.
+    """
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
             report = _report_of_effects if part.tables.by_effect else _report

@@ -101,7 +101,7 @@ class EventKind(StrEnum):
     STALL = "stall"  # the handler of a record (its offset) was slow because a fault made it so
     SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: the partitions it had released
     SEEK = "seek"  # the program (a user's, a workload's, a planted bug) moved its position: offset, 0: to the beginning
-    PAUSED = "paused"  # the partition was paused in the client, from begin to end; the client stays in the group
+    PAUSED = "paused"  # the partition was paused in the client, from start to end; the client stays in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     FORKED = "forked"  # a forked process polls the consumer, where it receives nothing; detail: pid
     CLOSED = "closed"  # clean end, after the client's close returned

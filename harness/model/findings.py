@@ -53,8 +53,8 @@ class FindingKind:
         hidden_by_effects: when this kind is invisible because only effects show which records were processed:
             ``ALWAYS``, or where ``AT_MOST_ONCE`` is promised; empty: never.
         sentence: the template of one finding's sentence, where ``t`` is a
-            ``checkers.explanations.anomaly_context.AnomalyContext``; empty: a function in ``checkers.explanations`` writes
-            the sentence.
+            ``checkers.explanations.anomaly_context.AnomalyContext``; empty: a function in
+            ``checkers.explanations`` writes the sentence.
         jepsen: Jepsen's name; empty: Jepsen has none.
         jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if it differs.
         advice: what to do about it. The rest of a sentence whose subject is a count ("2 records …").
