@@ -1,4 +1,4 @@
-"""Further input and output of finders: the bounds of the promises, and the counts of what was judged."""
+"""What a detector is given besides the history (``Bounds``), and returns besides anomalies (``JudgedCounts``)."""
 
 from __future__ import annotations
 

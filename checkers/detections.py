@@ -1,4 +1,4 @@
-"""Sightings, one record (or event) each, and their aggregation into anomalies. Every finder uses this."""
+"""Detections, one record (or event) each, and their aggregation into anomalies. Every detector uses this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fencepost.model import Anomaly
 
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
-DELETED = "deleted"  # excuse: the record had already been deleted at the begin of the log
+DELETED = "deleted"  # excuse: the record had already been deleted at the start of the log
 EXPIRED = "committed offset expired"  # excuse for a second processing: the coordinator had deleted the committed offset
 COMPACTED = "compacted"  # excuse: a later record of its key had replaced the record
 
@@ -36,7 +36,7 @@ class Detection:
 def run_rules(
     rules: Mapping[Callable[[S], Iterable[Detection]], tuple[str, ...]], subject: S
 ) -> tuple[list[Detection], dict[str, str]]:
-    """The sightings of all rules in ``subject``, and the kinds that could not be judged, with the reason.
+    """The detections of all rules in ``subject``, and the kinds that could not be judged, with the reason.
 
     A rule that crashes fails only its own kinds: a defect in one rule must not hide the findings of the others.
     """
@@ -51,15 +51,15 @@ def run_rules(
     return found, failed
 
 
-def aggregate(sightings: Iterable[Detection], partitions: Mapping[int, Partition]) -> list[Anomaly]:
+def aggregate(detections: Iterable[Detection], partitions: Mapping[int, Partition]) -> list[Anomaly]:
     """One anomaly for each (kind, cause, excuse, partition, members), sorted.
 
     ``count`` is the sum of the counts; the offsets are the smallest and the greatest that are not -1, the times the
     earliest ``from_ns`` and the latest ``to_ns`` that are not 0.
     """
     groups: dict[tuple[str, int, tuple[str, ...], str, str], list[Detection]] = defaultdict(list)
-    for sighting in sightings:
-        groups[sighting.kind, sighting.tp, sighting.members, sighting.cause, sighting.excuse].append(sighting)
+    for detection in detections:
+        groups[detection.kind, detection.tp, detection.members, detection.cause, detection.excuse].append(detection)
     found = []
     for (kind, tp, members, cause, excuse), group in groups.items():
         name = partitions[tp].name if tp in partitions else ("", -1)
@@ -83,7 +83,7 @@ def aggregate(sightings: Iterable[Detection], partitions: Mapping[int, Partition
 
 
 def blamed(*names: str) -> tuple[str, ...]:
-    """The members of a sighting: the one to blame first, without duplicates and unknown (empty) names."""
+    """The members of a detection: the one to blame first, without duplicates and unknown (empty) names."""
     return tuple(dict.fromkeys(name for name in names if name))
 
 

@@ -1,4 +1,4 @@
-"""Whether a step had its expected effect itself, and not because of another step.
+"""Whether the expected effect was caused by this step and not by another.
 
 An effect counts for a step only if it certainly began after the step began, and
 
@@ -10,6 +10,10 @@ An effect counts for a step only if it certainly began after the step began, and
 Steps may overlap, so which steps are such *rivals* depends on the effect. Any step may make the group rebalance. Only a
 step that hits no member may move a coordinator. A member may be removed by a step that hits this member, and also by a
 step that hits no member once the first step is over (until then the effect counts for the first step).
+
+For example, the session time-out is 45 s, step A pauses member 1 from 10 s to 60 s, and step B kills member 2 at 70 s.
+A new generation at 30 s counts for A. One at 80 s counts for B, because B may have caused it. If member 1 leaves the
+coordinator's records at 80 s, that counts for A: A settles only at 110 s (60 + 45 + 5), and B does not hit member 1.
 
 If a step hits members and overlaps with rivals, also with earlier ones that are still in effect, it has reached
 ``rebalanced`` only if one of its own members left the group's records, which makes a group rebalance.

@@ -1,6 +1,6 @@
-"""From a run folder to its verdict: a finder finds anomalies, each promise rates their severity, the worst one decides.
+"""From a run folder to its verdict: a detector finds anomalies, promises rate their severity, the worst one decides.
 
-Nothing here depends on the finder (Spark, or the oracle in tests). The promises are read from ``scenario.json``. Two
+Nothing here depends on the detector (Spark, or the oracle in tests). The promises are read from ``scenario.json``. Two
 checks always run: ``faults`` (did the faults happen?) and ``history`` (is the history complete?).
 """
 
@@ -112,10 +112,10 @@ def _bounds(promises: Iterable[Promise]) -> Bounds:
 def _find(run: Path, tables: Tables, find: Detector, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts, str]:
     try:
         return (*find(run, tables, bounds), "")
-    except FencepostError:  # the finder could not start: this says nothing about the records
+    except FencepostError:  # the detector could not start: this says nothing about the records
         raise
-    except Exception as error:  # checks that do not need a crashed finder must still run
-        _LOG.exception("the finder failed on %s", run)
+    except Exception as error:  # checks that do not need a crashed detector must still run
+        _LOG.exception("the detector failed on %s", run)
         return [], JudgedCounts(), f"the records could not be judged: {type(error).__name__}: {error}"
 
 

@@ -16,7 +16,7 @@ PROOF_S = 10.0
 
 @dataclass(frozen=True)
 class DeleteRecords(OnPartitions):
-    """Deletes all but the last records of partitions, as retention does to a group that is late.
+    """Deletes all but the last records of partitions, as retention does when a group lags.
 
     It chooses its targets itself and has nothing to heal. Witness: the logs begin where the deletion ended, and began
     below that before. The evidence also counts the deleted records that the group had not committed; they are lost

@@ -1,4 +1,4 @@
-"""Committed offsets that an administrator resets: the group continues from another place than it had reached."""
+"""Committed offsets that an administrator resets: the group does not continue where it stopped."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class _Slow:
         return Observation("", f"{self.life} waits with {_record(stall)} in hand", {"pid": self.life.pid})
 
     def went_on(self) -> Observation:
-        """Whether it waits no more; one that was killed meanwhile is healed by its end."""
+        """Whether the handler has continued. A member that has ended counts as healed."""
         stall = self.stall
         if self.life.state() == GONE:
             return Observation("", f"{self.life} is gone")

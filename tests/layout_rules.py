@@ -6,6 +6,8 @@ Here are those that the linter does not have; ``pyproject.toml`` has the others 
 from __future__ import annotations
 
 import ast
+import builtins
+import keyword
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -51,6 +53,15 @@ ALIKE = dict.fromkeys(("Consumer", "Producer", "CoordinatorCalls"), OF_LIBRARIES
 # Spelled so that this file does not match them itself.
 HOSTS = re.compile(r"\b(?:pypi[.]org|pythonhosted[.]|repo1?[.]maven|proxy[.]golang|registry-1[.]|quay[.]io|ghcr[.]io)")
 MACHINE_PATHS = re.compile(r"(?<![\w.~}])/(?:work|root|home/\w+|Users/\w+|opt/wheels)/")
+# A name in a docstring: ``like.this``, ``like-this`` or ``this(…)``.
+NAMED = re.compile(r"``([A-Za-z_][\w.-]*)(?:\([^`]*\))?``")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+EXAMPLE = re.compile(r"-[\dN]")  # an actor or a partition, like ``member-2.1``
+# What the product does not spell: names of Kafka, clients and tools, and names that it composes.
+NOT_SPELLED = {"ABORT", "CLOCK_MONOTONIC", "CONTROLLERb", "CoordinatorRuntime", "DeserializingConsumer"}
+NOT_SPELLED |= {"FENCEPOST_BOOTSTRAP", "FP01", "GroupMetadataManager", "INTERNALb"}
+NOT_SPELLED |= {"InconsistentGroupProtocolError", "MetaPathFinder", "SPARK_CONF_DIR", "Uuid"}
+NOT_SPELLED |= {"c3", "git", "pyproject.toml", "randomUuid", "rd_kafka_cgrp_op_serve", "yarn"}
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,25 @@ class Source:
             if path == folder or path.startswith(f"{folder}/"):
                 return f"{package}{path.removeprefix(folder)}".replace("/", ".")
         return f"fencepost/{path}".replace("/", ".")
+
+    @cached_property
+    def docstrings(self) -> list[ast.Constant]:
+        """The docstrings of the file, of its classes and of its functions."""
+        firsts = (node.body[0] for node in ast.walk(self.tree) if isinstance(node, DOCUMENTED) and node.body)
+        texts = (first.value for first in firsts if isinstance(first, ast.Expr))
+        return [text for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What a docstring may name: identifiers, the file and its folders, and strings that are one word."""
+        prose = {id(text) for text in self.docstrings}
+        found = set(self.path.removesuffix(".py").split("/"))
+        for node in ast.walk(self.tree):
+            strings = (value for value in vars(node).values() if isinstance(value, str) and id(node) not in prose)
+            for string in strings:
+                if string.isidentifier() or not re.search(r"\s", string):
+                    found |= {string, *re.findall(r"\w+", string)}
+        return frozenset(found)
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """Line and full name of everything imported, ``from a import b`` as ``a.b``."""
@@ -143,6 +173,20 @@ def _module(target: str, modules: Mapping[str, Source]) -> str:
     while target and target not in modules:
         target = target.rpartition(".")[0]
     return target
+
+
+def missing_names(sources: Iterable[Source], files: Iterable[str]) -> list[str]:
+    """Names in docstrings of the product that are no identifier, module, file or string anywhere in it."""
+    product = [source for source in sources if source.part != "tests"]
+    known = {*NOT_SPELLED, *keyword.kwlist, *dir(builtins), *sys.stdlib_module_names, "fencepost", "fencepost_member"}
+    known = known.union(*(source.names for source in product), *(re.findall(r"[\w-]+", file) for file in files))
+    return [
+        f"{source.path}:{text.lineno}: found ``{name}``, use a name that exists"
+        for source in product
+        for text in source.docstrings
+        for name in NAMED.findall(str(text.value))
+        if name not in known and not known.issuperset(name.split(".")) and not EXAMPLE.search(name)
+    ]
 
 
 def the_judged_do_not_import_the_specification(source: Source) -> Iterator[str]:

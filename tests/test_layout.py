@@ -65,6 +65,24 @@ def test_names_that_several_classes_may_have_are_those_of_several() -> None:
     assert {name for name in rules.ALIKE if classes.count(name) < 2} == set()
 
 
+@cache
+def file_names() -> list[str]:
+    folders = (TOP / name for name in FOLDERS if name != "tests")
+    return [path.name for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc"]
+
+
+def test_every_name_in_a_docstring_exists() -> None:
+    complaints = rules.missing_names(sources(), file_names())
+    assert not complaints, "\n".join(complaints)
+
+
+def test_a_name_in_a_docstring_that_does_not_exist_is_found() -> None:
+    text = '"""See ``run``, ``Group.run``, ``lost-write``, ``site``, ``gone`` and ``Group.gone(it)``."""'
+    code = "class Group:\n    def run(self):\n        return 'lost-write'"
+    found = rules.missing_names([rules.Source("harness/group/a.py", f"{text}\n{code}")], ["site.css"])
+    assert [complaint.split("``")[1] for complaint in found] == ["gone", "Group.gone"]
+
+
 def test_no_file_names_a_registry_or_a_place_on_one_machine() -> None:
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],

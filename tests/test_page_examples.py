@@ -154,7 +154,7 @@ def run_of_the_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     run = tmp_path / RUN
     run.parent.mkdir()
     history.seal().rename(run)
-    RunFolder.open(run).write_verdict(judge(run, oracle.judge))
+    RunFolder.open(run).write_verdict(judge(run, oracle.detect))
     monkeypatch.chdir(tmp_path)
     return run
 

@@ -1,7 +1,7 @@
 """Rules that need no records: they compare callbacks, commits and the coordinator's log with each other.
 
-Their tables have one row per callback, commit or rebalance, not per record. So every finder runs these rules on the
-driver, in one pass over the sorted rows. As in the oracle, the docstring of a rule defines its sightings exactly.
+Their tables have one row per callback, commit or rebalance, not per record. So every detector runs these rules on the
+driver, in one pass over the sorted rows. As in the oracle, the docstring of a rule defines its detections exactly.
 """
 
 from __future__ import annotations

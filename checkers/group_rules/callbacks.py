@@ -22,10 +22,10 @@ RETURNED_NS = NS  # the longest time from the release of a partition inside a ca
 def callback_imbalance(tables: Tables) -> Iterator[Detection]:
     """``callback-imbalance``: a partition is assigned twice in a row, or is revoked or lost without being owned.
 
-    * cause ``assigned twice``: an assigned callback named the partition while its interval was open; times: the begins
+    * cause ``assigned twice``: an assigned callback named the partition while its interval was open; times: the starts
       of the former and the new callback;
     * cause ``given up twice``: a revoked or lost callback named the partition while no interval was open; times: the
-      begin and end of that callback.
+      start and end of that callback.
 
     members: the incarnation.
     """
@@ -47,13 +47,13 @@ def early_assignment(tables: Tables) -> Iterator[Detection]:
     inside the callback, at its end. So a pair counts only if
 
     * a commit of the revoked callback was certainly answered after the assigned callback began,
-    * or the revoked callback returned more than 1 s after that begin, and no proven pause of its incarnation and no
+    * or the revoked callback returned more than 1 s after that start, and no proven pause of its incarnation and no
       stall of the host meets the time in between.
 
     excuse ``zombie``: the coordinator's records show that the former owner had been removed by then. members: the
-    former owner, the new owner; times: from the begin of the assigned callback to the end of the revoked callback.
+    former owner, the new owner; times: from the start of the assigned callback to the end of the revoked callback.
     """
-    for intervals in tables.intervals_by_tp.values():  # in the order of their begins
+    for intervals in tables.intervals_by_tp.values():  # in the order of their starts
         for former in (i for i in intervals if i.how == "revoked"):
             first = bisect_right(intervals, former.given_up_begin_ns, key=_assigned_ns)
             last = bisect_left(intervals, former.given_up_end_ns, key=_assigned_ns)
@@ -97,9 +97,9 @@ def early_generation(tables: Tables) -> Iterator[Detection]:
     generation were assigned before the record was certainly written, partitions of the new generation were not. A
     member whose id was removed in between does not count: the coordinator did not wait for it.
 
-    One sighting for each such pair of callbacks without a common partition. (Common partitions are covered by the rule
+    One detection for each such pair of callbacks without a common partition. (Common partitions are covered by the rule
     above or by ``assignment-overlap``.) tp: the smallest assigned partition; members: the late member, the new owner;
-    times: from the begin of the assigned callback to the end of the revoked callback.
+    times: from the start of the assigned callback to the end of the revoked callback.
     """
     held: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     for i in tables.intervals if tables.protocol == "eager" else ():
@@ -126,7 +126,7 @@ def needless_revocation(tables: Tables) -> Iterator[Detection]:
     """``needless-revocation``: a partition was revoked from a member and assigned to the same member again.
 
     Cooperative and consumer members keep such a partition. The interval ended by revoked, the next interval of the
-    partition belongs to the same incarnation, and between the begin of the former assigned callback and the end of the
+    partition belongs to the same incarnation, and between the start of the former assigned callback and the end of the
     later one nothing changed that explains it:
 
     * every rebalance from the generation of the former interval to the generation of the later one is known, the
@@ -134,7 +134,7 @@ def needless_revocation(tables: Tables) -> Iterator[Detection]:
     * no incarnation started, ended or changed its subscription, and none may have left the group;
     * the coordinator assigned the partition to no other member, and no partition was created or recreated.
 
-    members: the incarnation; times: from the begin of the revoked callback to the end of the next assigned callback;
+    members: the incarnation; times: from the start of the revoked callback to the end of the next assigned callback;
     excuse: a declared act before that end.
     """
     if tables.protocol not in ("cooperative", "consumer"):
@@ -175,7 +175,7 @@ def lost_reported_as_revoked(tables: Tables) -> Iterator[Detection]:
     by a rebalance in which the member kept the partition.) If an incarnation closed, the intervals that ended after its
     last assignment do not count: it may have released them by itself.
 
-    members: the incarnation; cause: the error; times: the answer, and the begin of the callback.
+    members: the incarnation; cause: the error; times: the answer, and the start of the callback.
     """
     of_incarnation = tables.intervals_by_incarnation.items()
     last_assigned_ns = {name: max(i.assigned_begin_ns for i in intervals) for name, intervals in of_incarnation}

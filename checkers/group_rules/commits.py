@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def stale_answer(tables: Tables) -> Iterator[Detection]:
     """``stale-offset-answer``: a broker returned a committed offset older than one that had been acknowledged.
 
-    One sighting for each stale answer and partition (``answers.stale``), whatever followed. Other rules report the
+    One detection for each stale answer and partition (``answers.stale``), whatever followed. Other rules report the
     consequences, also under this kind, with the kind that they would otherwise have as the cause.
 
     cause ``told a member``: an incarnation of the group received the answer; empty: another client did. members: the
@@ -201,19 +201,19 @@ def commit_above_end(tables: Tables, reached: Mapping[int, int]) -> Iterator[Det
 def commit_reported_wrongly(tables: Tables) -> Iterator[Detection]:
     """``silent-commit-failure``, ``acknowledged-commit-missing``: reported ok, but not committed.
 
-    A commit was answered ok, but no accepted commit of its partition and offset may have been written between its begin
-    and its end. (For an ``untimed`` commit, the start of its incarnation is the begin.) A commit that was overtaken
+    A commit was answered ok, but no accepted commit of its partition and offset may have been written between its start
+    and its end. (For an ``untimed`` commit, the start of its incarnation counts.) A commit that was overtaken
     when its transaction ended counts as accepted: an administrator may reset offsets while a transaction is open; the
     offset of the transaction is then not in force, and its writer is not notified. The *request* of the commit is the
     last one of that incarnation for that partition and offset that brokers may have received in that time.
 
     * ``silent-commit-failure``: the request was certainly refused; cause: the error;
     * else ``acknowledged-commit-missing``, but only if log compaction cannot have removed the commit: an older commit,
-      of any partition, that was superseded before the request (without a request: before the commit's begin) is still
+      of any partition, that was superseded before the request (without a request: before the commit's start) is still
       in the coordinator's log, or the log has no commit of this partition at all. excuse: a declared act before the
-      commit's begin, or, for an act that recreated the partition, before the commit's end.
+      commit's start, or, for an act that recreated the partition, before the commit's end.
 
-    members: the incarnation; offset: the committed offset; times: begin and end of the commit.
+    members: the incarnation; offset: the committed offset; times: start and end of the commit.
     """
     asked = IntervalIndex(tables.asked_commits, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.received)
     accepted = IntervalIndex((*tables.accepted, *tables.overtaken), lambda a: (a.tp, a.offset), lambda a: a.written)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def duplicate_effect(tables: Tables) -> Iterator[Detection]:
     """``duplicate-effect``, ``stale-offset-answer``: a record has more than one effect in the store.
 
-    One sighting for each effect after the first one. members: the writer of this effect and the writer of the first
+    One detection for each effect after the first one. members: the writer of this effect and the writer of the first
     one, if they are known; excuse: see ``_excuse``; times: of the first effect, and of this one. If a stale answer had
     sent the writer back to the record (``misled``), the kind is ``stale-offset-answer``, and ``duplicate-effect`` is
     its cause. cause ``answer not seen``: a stale answer may have sent it back, and no answer is logged.
@@ -37,7 +37,7 @@ def duplicate_effect(tables: Tables) -> Iterator[Detection]:
 def dead_letter_twice(tables: Tables) -> Iterator[Detection]:
     """``dead-letter-twice``, ``stale-offset-answer``: a record has more than one dead letter.
 
-    One sighting for each dead letter after the first one. members, excuse, times, and the treatment of stale answers:
+    One detection for each dead letter after the first one. members, excuse, times, and the treatment of stale answers:
     as for ``duplicate-effect``. cause ``one owner``: one incarnation wrote both and was assigned the partition only
     once, so neither a death nor a rebalance happened in between.
     """
@@ -47,7 +47,7 @@ def dead_letter_twice(tables: Tables) -> Iterator[Detection]:
 def requeue_twice(tables: Tables) -> Iterator[Detection]:
     """``requeue-twice``, ``stale-offset-answer``: a record that was re-queued has more than one copy in the log.
 
-    One sighting for each copy after the first one (by ``seq``), at the offset of the original record. members, excuse,
+    One detection for each copy after the first one (by ``seq``), at the offset of the original record. members, excuse,
     times, cause: as for ``dead-letter-twice``.
     """
     return _twice(tables, "requeue-twice", tables.copies)

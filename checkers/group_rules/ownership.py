@@ -35,7 +35,7 @@ def generation_regression(tables: Tables) -> Iterator[Detection]:
     """``generation-regression``: a generation (or epoch) is below the one that the coordinator wrote before it.
 
     Generations may restart after the group was deleted or empty; that does not count. members: the members of the
-    rebalance; times: its begin and end.
+    rebalance; times: its start and end.
     """
     for before, now in pairwise(tables.rounds):
         if now.generation < before.generation and not now.restarted:
@@ -50,7 +50,7 @@ def assignment_mismatch(tables: Tables) -> Iterator[Detection]:
     stand still, no process started or ended, no callback and no commit was running, and no record of an assignment, a
     removal or a rebalance may have been written.
 
-    One sighting for each partition whose last assignment record before that time names a known incarnation, if the
+    One detection for each partition whose last assignment record before that time names a known incarnation, if the
     incarnation certainly has no open interval of the partition, and if the coordinator accepted a heartbeat of it in
     that time: in the generation of the last rebalance, and at least 1 s (plus the work of one poll) before the end.
     (Without such a heartbeat, the member may be waiting for a rebalance that other members delay.)
@@ -118,7 +118,7 @@ def duplicate_instance(tables: Tables) -> Iterator[Detection]:
     """``duplicate-instance``: two live processes have one static id, and the group keeps the older after the newer.
 
     The coordinator answered an accepted heartbeat of the newer process. It certainly received a heartbeat of the older
-    process after that and accepted it, and the older process had not ended. One sighting for each such pair. members:
+    process after that and accepted it, and the older process had not ended. One detection for each such pair. members:
     the older, the newer; times: the answer to the newer process, and the answer to the last such heartbeat of the
     older one.
     """

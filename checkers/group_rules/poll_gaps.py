@@ -1,6 +1,6 @@
-"""The part of ``stuck-member`` that all finders share: times without a poll, less the times of work on records.
+"""The part of ``stuck-member`` that all detectors share: gaps between polls, without the work on records in them.
 
-Each finder determines the work from the records itself. The oracle's rule has the definition.
+Each detector determines the work from the records itself. The oracle's rule has the definition.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def _within_ns(tables: Tables) -> int:
 def orphaned_partition(tables: Tables) -> Iterator[Detection]:
     """``orphaned-partition``: in the quiet window, a partition certainly had no owner for too long.
 
-    By the coordinator's log: from a record that revoked the partition (or the begin of the window) to the next record
+    By the coordinator's log: from a record that revoked the partition (or the start of the window) to the next record
     that assigned it (or the end of the window). The time is longer than the bound of the promise of progress (else
     30 s); by their callbacks no member may have owned the partition; some member lived and was not paused all that
     time; and the host never stood still. Two cases do not count: a run in which no partition was ever assigned, and a

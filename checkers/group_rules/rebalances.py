@@ -25,7 +25,7 @@ PROMISE = "rebalances"
 def unbalanced(tables: Tables) -> Iterator[Detection]:
     """``unbalanced``: in a stable period, one member has at least two partitions more than another member.
 
-    One sighting for each such period. members: the member with the most partitions, the member with the fewest; cause:
+    One detection for each such period. members: the member with the most partitions, the member with the fewest; cause:
     the two numbers; times: the period. excuse ``subscriptions``: a member had changed its subscription by then.
     """
     for rest in tables.rests if tables.promised(PROMISE) else ():
@@ -45,7 +45,7 @@ def not_sticky(tables: Tables) -> Iterator[Detection]:
     the greater shares. Only the partitions beyond a member's share need to move away from it.
 
     members: the members that partitions were moved away from; cause: how many partitions moved, and how many had to;
-    times: from the end of the first period to the begin of the second. excuse: as for ``unbalanced``.
+    times: from the end of the first period to the start of the second. excuse: as for ``unbalanced``.
     """
     for before, after in pairwise(tables.rests) if tables.promised(PROMISE) else ():
         between = tables.rounds[before.number + 1 : after.number + 1]
@@ -70,7 +70,7 @@ def long_pause(tables: Tables) -> Iterator[Detection]:
     members release all partitions before they join, the pause of a black box also lasts from the time when a broker
     certainly had the owner's first request to join a generation, to the time when that generation may have begun.
     (For the coordinator, a dead or frozen member keeps its partitions.) Pauses count only until the first member leaves
-    because the run is over. One sighting for each pause.
+    because the run is over. One detection for each pause.
 
     members: the last member to release it, the next owner; excuse ``nobody could``: no member lived and ran all the
     time, or the host stood still; times: the pause.
@@ -89,7 +89,7 @@ Pause = tuple[int, Window, str, str]  # partition, time without an owner, last o
 
 def _by_callbacks(tables: Tables) -> Iterator[Pause]:
     """The pauses between assignment intervals, by the members' callbacks."""
-    for tp, intervals in tables.intervals_by_tp.items():  # in the order of their begins
+    for tp, intervals in tables.intervals_by_tp.items():  # in the order of their starts
         last: Interval | None = None
         for interval in intervals:
             if last:
@@ -128,14 +128,14 @@ def rebalance_on_static_bounce(tables: Tables) -> Iterator[Detection]:
     An incarnation of a static id began to release its partitions (or else ended) in a stable period, and the next
     incarnation of that id was assigned partitions, within less than the session time-out minus one heartbeat interval.
     The stable period ended in between, because a rebalance began. It does not count if anything else may be the reason.
-    Other reasons, from the begin of the stable period to the assignment: another member started, ended, changed its
+    Other reasons, from the start of the stable period to the assignment: another member started, ended, changed its
     subscription or left the coordinator's records; the coordinator moved; a partition changed its leader or was
     created; a step was in effect that did not hit this member alone.
 
     A black box began to release its partitions when it was asked to end, or else when it ended; its assignments are the
     coordinator's records.
 
-    members: the earlier incarnation and the later one; times: from the begin of the release to the assignment.
+    members: the earlier incarnation and the later one; times: from the start of the release to the assignment.
     """
     ended = [rest.window for rest in tables.rests if rest.number + 1 < len(tables.rounds)]  # by a further rebalance
     bounces = chain.from_iterable(map(pairwise, tables.of_static_id.values()))

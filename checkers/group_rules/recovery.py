@@ -1,6 +1,6 @@
 """The times in which the group must deliver: after each step of the plan, and during it for members that it spares.
 
-All finders share this part of ``slow-recovery`` and ``collateral-stall``; each examines the records itself. The
+All detectors share this part of ``slow-recovery`` and ``collateral-stall``; each examines the records itself. The
 oracle's rules have the definitions.
 """
 

@@ -1,11 +1,11 @@
-"""The kernel: judges one task (a partition, or a range of one) and returns tallies. Pure, except that it reads files.
+"""The kernel: judges one task (a partition, or a range of one), returns aggregates. Pure, except that it reads files.
 
 A record is read once, where the task runs (in a Python worker of Spark, or in this process), into numpy arrays. Most
 rules begin with a screen: a few operations per record, which select nothing if the group is correct. Only the selected
 records are judged exactly. A rule finds in one task what the oracle's rule for the same kinds finds in a run.
 
 A partition of many million records is cut into several tasks. A single task cannot judge processing that overlaps in
-time, or keys and sends across the edge of its range. It returns tallies about these, from which ``boundaries`` makes
+time, or keys and sends across the edge of its range. It returns aggregates about these, from which ``boundaries`` makes
 further tasks; usually there are none.
 """
 
@@ -32,7 +32,7 @@ Rule = Callable[[TaskData], None]
 SENDS = ("duplicate-write", "nonmonotonic-send")
 OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.facts: (),
-    delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),
+    delivery.lost_and_vanished: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
     delivery.unrecorded_delivery: ("unrecorded-delivery",),
@@ -53,7 +53,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     times.processing_overlap: ("processing-overlap",),
     times.stale_work: ("work-after-reassignment", "processing-after-revocation"),
     writes.send_order: SENDS,
-    members.work_without_polls: ("stuck-member",),
+    members.stuck_member: ("stuck-member",),
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
@@ -77,13 +77,13 @@ RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
 
 def perform(history: Path, judged: KernelContext, tasks: Iterable[Task]) -> Aggregates:
     """Judge some tasks. A rule that crashes fails only its own kinds (``#failed``)."""
-    tallies = Aggregates()
+    aggregates = Aggregates()
     with Files(history, judged.tables.inferred_of) as files:
         for task in tasks:
-            for part in _parts(TaskData(judged, files, task, tallies)):
+            for part in _parts(TaskData(judged, files, task, aggregates)):
                 for rule, kinds in RULES[task.rules].items():
                     _run_rule(part, rule, kinds)
-    return tallies
+    return aggregates
 
 
 def _parts(part: TaskData) -> Iterator[TaskData]:
@@ -107,9 +107,9 @@ def _run_rule(part: TaskData, rule: Rule, kinds: tuple[str, ...]) -> None:
     try:
         rule(part)
     except DamagedFile as error:
-        part.tallies.put("#damaged", -1, Label((error.name,), error.what))
-        part.tallies.put("#failed", -1, Label(kinds, str(error)))
+        part.aggregates.put("#damaged", -1, Label((error.name,), error.what))
+        part.aggregates.put("#failed", -1, Label(kinds, str(error)))
     except Exception as error:
         _LOG.exception("the rule %s failed on %s", rule.__name__, part.task)
         reason = f"the rule {rule.__name__} failed: {type(error).__name__}: {first_line(error)}"
-        part.tallies.put("#failed", -1, Label(kinds, reason))
+        part.aggregates.put("#failed", -1, Label(kinds, reason))

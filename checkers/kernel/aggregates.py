@@ -1,8 +1,8 @@
-"""Tallies: a task adds up its sightings and returns the sums instead of records.
+"""Aggregates: a task adds up its detections and returns the sums instead of records.
 
-A tally has the key of an anomaly (kind, partition, members, cause, excuse) and its numbers. The tallies of several
-tasks add up to the anomaly that ``detections.aggregate`` makes of the single sightings. A kind that begins with ``#``
-is no anomaly, but other output of a task: counts of records, time spans, rules that failed.
+An aggregate has the key of an anomaly (kind, partition, members, cause, excuse) and its numbers. The aggregates of
+several tasks add up to the anomaly that ``detections.aggregate`` makes of the single detections. A kind that begins
+with ``#`` is no anomaly, but other output of a task: counts of records, time spans, rules that failed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class Label(NamedTuple):
-    """What a group of sightings has in common, in addition to kind and partition."""
+    """What a group of detections has in common, in addition to kind and partition."""
 
     members: tuple[str, ...] = ()
     cause: str = ""
@@ -53,11 +53,11 @@ Key = tuple[str, int, tuple[str, ...], str, str]
 
 
 class Aggregates(dict[Key, Totals]):
-    """The tallies of one task, or of all tasks."""
+    """The aggregates of one task, or of all tasks."""
 
     @classmethod
     def sum(cls, parts: Iterable[Aggregates]) -> Aggregates:
-        """The tallies of several tasks, added up."""
+        """The aggregates of several tasks, added up."""
         found = cls()
         for part in parts:
             for key, numbers in part.items():
@@ -65,15 +65,15 @@ class Aggregates(dict[Key, Totals]):
         return found
 
     def put(self, kind: str, tp: int, label: Label = NOBODY, numbers: Totals = ONE) -> None:
-        """Add numbers to one tally."""
+        """Add numbers to one aggregate."""
         self._add((kind, tp, *label), numbers)
 
     def _add(self, key: Key, numbers: Totals) -> None:
         self[key] = self[key] + numbers if key in self else numbers
 
-    def put_sightings(self, sightings: Iterable[Detection]) -> None:
-        """Add sightings one by one, for rules that find only a few."""
-        for s in sightings:
+    def put_sightings(self, detections: Iterable[Detection]) -> None:
+        """Add detections one by one, for rules that find only a few."""
+        for s in detections:
             at = max(s.offset, -1)
             self.put(s.kind, s.tp, Label(s.members, s.cause, s.excuse), Totals(s.count, at, at, s.from_ns, s.to_ns))
 
@@ -90,12 +90,12 @@ class Aggregates(dict[Key, Totals]):
         last: Array | None = None,
         count: Array | None = None,
     ) -> None:
-        """Add many sightings at once, one per element of the arrays.
+        """Add many detections at once, one per element of the arrays.
 
         Args:
             codes: integers that identify the groups; ``label`` is called once per group, with the codes of that group.
             first, last: offsets, not negative; ``last`` defaults to ``first``.
-            count: how many sightings each element stands for; defaults to 1.
+            count: how many detections each element stands for; defaults to 1.
         """
         if not len(first):
             return
@@ -113,7 +113,7 @@ class Aggregates(dict[Key, Totals]):
             self.put(kind, tp, label(*(int(code[place]) for code in codes)), Totals(*(int(n) for n in totals)))
 
     def anomalies(self, partitions: Mapping[int, Partition]) -> list[Anomaly]:
-        """The anomalies that the tallies stand for, sorted."""
+        """The anomalies that the aggregates stand for, sorted."""
         found = []
         for (kind, tp, members, cause, excuse), n in self.items():
             if not kind.startswith("#"):

@@ -141,7 +141,7 @@ def places(
     Args:
         tops: the highest offset before each row, see ``heights``.
         poll: the polls of the rows.
-        moves: the moves in the interval, in the order of their begins.
+        moves: the moves in the interval, in the order of their starts.
     """
     known = max(0, len(before.rows) - stream.begin) if before else 0
     track = (before.track if before and known else None) or Track()

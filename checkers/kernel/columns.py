@@ -38,7 +38,7 @@ NEEDED = {  # columns of delivered records, by the rules of the task; all by def
 class Near(NamedTuple):
     """Selects the row groups in which some row may lie in one of ``spans``, each from a least to a greatest value.
 
-    ``first`` and ``last`` name the columns in which a row begins and ends; usually they are the same. Spans ascend and
+    ``first`` and ``last`` name the columns in which a row starts and ends; usually they are the same. Spans ascend and
     do not overlap.
     """
 

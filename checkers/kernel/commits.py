@@ -48,7 +48,7 @@ def commit_ahead(part: TaskData) -> None:
                 offsets = part.places.offsets(late)
                 numbers = Totals(len(late), int(offsets[0]), int(offsets[-1]), commit.begin_ns, commit.end_ns)
                 excuse = part.tables.recreated(part.tp, commit.begin_ns)
-                part.tallies.put("commit-ahead", part.tp, Label((interval.incarnation,), "", excuse), numbers)
+                part.aggregates.put("commit-ahead", part.tp, Label((interval.incarnation,), "", excuse), numbers)
             reached = max(reached, commit.offset)
 
 
@@ -84,7 +84,7 @@ def commit_before_send(part: TaskData) -> None:
         codes = number[np.searchsorted(edges, offsets, side="right")]
         begin_ns = np.array([commits[n].at_ns for n in codes.tolist()], np.int64)
         times = {"from_ns": begin_ns, "to_ns": sent["sent_ns"][late]}
-        part.tallies.put_many("commit-beyond-end", part.tp, [codes], label, first=offsets, **times)
+        part.aggregates.put_many("commit-beyond-end", part.tp, [codes], label, first=offsets, **times)
 
 
 def _after(offset: Array, sent_ns: Array, edges: Array, at_ns: Array) -> Array:
@@ -109,18 +109,18 @@ def off_by_one(part: TaskData) -> None:
     done = part.visible & (part.finishes > 0)
     if not done.any():
         return
-    part.tallies.put("#done", part.tp)
+    part.aggregates.put("#done", part.tp)
     low = part.places.below(part.tables.final_committed(part.tp))
     behind = low + np.flatnonzero(done[low:])
     if len(behind):
         offsets, done_ns = part.places.offsets(behind[[0, -1]]), int(part.finished_ns[behind[0]])
         numbers = Totals(len(behind), int(offsets[0]), int(offsets[1]), 0, done_ns)
-        part.tallies.put("#behind", part.tp, numbers=numbers)
+        part.aggregates.put("#behind", part.tp, numbers=numbers)
 
 
-def off_by_one_of(tallies: Aggregates, tables: Tables) -> Iterator[Detection]:
+def off_by_one_of(aggregates: Aggregates, tables: Tables) -> Iterator[Detection]:
     """``off-by-one``: in every partition, the only finished but uncommitted record is at the committed offset."""
-    of = {(kind, tp): numbers for (kind, tp, *_), numbers in tallies.items() if kind in ("#done", "#behind")}
+    of = {(kind, tp): numbers for (kind, tp, *_), numbers in aggregates.items() if kind in ("#done", "#behind")}
     final = [tables.accepted_of[tp][-1] for kind, tp in of if kind == "#done" and tables.final_committed(tp) >= 0]
 
     def knew(commit: OffsetCommit) -> bool:
@@ -154,7 +154,7 @@ def work_after_fencing(part: TaskData) -> None:
                 offsets, last_ns = rows.offset[group], int(rows.begin_ns[group].max())
                 label = Label((interval.incarnation,), fence.error, excuse)
                 numbers = Totals(len(offsets), int(offsets.min()), int(offsets.max()), fence.end_ns, last_ns)
-                part.tallies.put("work-after-fencing", part.tp, label, numbers)
+                part.aggregates.put("work-after-fencing", part.tp, label, numbers)
 
 
 def wrong_start(part: TaskData) -> None:
@@ -180,7 +180,7 @@ def wrong_start(part: TaskData) -> None:
                 Label((interval.incarnation,), cause, excuse),
                 Totals(1, offset, offset, interval.assigned_begin_ns, at_ns),
             )
-            part.tallies.put(kind, part.tp, label, numbers)
+            part.aggregates.put(kind, part.tp, label, numbers)
 
 
 def _moved_to(part: TaskData, interval: Interval, offset: int, at_ns: int) -> bool:

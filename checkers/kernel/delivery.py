@@ -28,7 +28,7 @@ CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek", 
 
 
 def facts(part: TaskData) -> None:
-    """The numbers of ``counts.JudgedCounts``, as tallies whose kinds begin with ``#``."""
+    """The numbers of ``counts.JudgedCounts``, as aggregates whose kinds begin with ``#``."""
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
     judged = part.visible[domain]
@@ -42,12 +42,12 @@ def facts(part: TaskData) -> None:
         "#finished": int(np.count_nonzero(rows.finished)),
     }
     for kind, count in counts.items():
-        part.tallies.put(kind, -1, numbers=Totals(count))
+        part.aggregates.put(kind, -1, numbers=Totals(count))
     first, last = (int(rows.delivered_ns.min()), int(rows.done_ns.max())) if len(rows) else (0, 0)
-    part.tallies.put("#delivered", -1, numbers=Totals(len(rows), from_ns=first, to_ns=last))
+    part.aggregates.put("#delivered", -1, numbers=Totals(len(rows), from_ns=first, to_ns=last))
 
 
-def beside_the_log(part: TaskData) -> None:
+def lost_and_vanished(part: TaskData) -> None:
     """Sends and deliveries whose record the log does not hold at their offset."""
     logged = {name: part.logged(name) for name in ("key", "writer", "seq")}
     _vanished(part, _absent(part, logged, part.where, vars(part.rows)))
@@ -89,7 +89,7 @@ def _lost_write(part: TaskData, lost: Sequence[Array]) -> None:
         if not len(which):
             continue
         acked_ns = sent["acked_ns"][which]
-        part.tallies.put_many(
+        part.aggregates.put_many(
             "lost-write",
             part.tp,
             [sent["writer"][which]],
@@ -112,7 +112,7 @@ def _vanished(part: TaskData, absent: Array) -> None:
     excuses: Mapping[str, Mapping[str, str]] = {"aborted-read": part.tables.uncommitted}
     for code, kind in ((NEVER_SENT, "phantom"), (SENT, "delivered-then-lost"), (ABORTED, "aborted-read")):
         which = absent[sent == code]
-        part.tallies.put_many(
+        part.aggregates.put_many(
             kind,
             part.tp,
             [rows.who[which]],
@@ -148,7 +148,7 @@ def inconsistent_offsets(part: TaskData) -> None:
     contents = (rows.key, rows.writer, rows.seq)
     other = np.flatnonzero(np.logical_or.reduce([column != column[first] for column in contents]))
     excuse = part.tables.declared(part.tp, FOREVER)
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "inconsistent-offsets",
         part.tp,
         [rows.who[other], rows.who[first[other]]],
@@ -186,7 +186,7 @@ def unseen(part: TaskData) -> None:
         return Label(blamed(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
 
     codes = [passer, who, interval, cause, last, offsets < passed]
-    part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
+    part.aggregates.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
 
 
 def unrecorded_delivery(part: TaskData) -> None:
@@ -196,7 +196,7 @@ def unrecorded_delivery(part: TaskData) -> None:
     unread = np.flatnonzero(part.unread >= 0)
     codes = part.unread[unread]
     begun = np.array([(one.interval.assigned_begin_ns, one.commit.begin_ns) for one in part.passed], np.int64)
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "unrecorded-delivery",
         part.tp,
         [codes],
@@ -211,7 +211,7 @@ def unrecorded_delivery(part: TaskData) -> None:
     if len(effects):
         offsets = part.places.offsets(effects)
         names, passer, at_ns = passers(part, offsets)
-        part.tallies.put_many(
+        part.aggregates.put_many(
             "unrecorded-delivery",
             part.tp,
             [passer],
@@ -245,7 +245,7 @@ def _skipped_after_expiry(part: TaskData, offsets: Array) -> Array:
 
 
 def passers(part: TaskData, offsets: Array) -> tuple[list[str], Array, Array]:
-    """The incarnation that first committed past each offset: names, an index into them for each offset, and the begins
+    """The incarnation that first committed past each offset: names, an index into them for each offset, and the starts
     of these commits (0: none).
 
     Only a commit above all earlier ones can be the first past an offset.
@@ -307,4 +307,4 @@ def unconsumed(part: TaskData) -> None:
     owner = last.incarnation if last else part.tables.last_silent_coordinator_owner(part.tp)
     first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
     numbers = Totals(len(left), first, end, quiet.begin_ns, quiet.end_ns)
-    part.tallies.put("unconsumed", part.tp, Label(blamed(owner)), numbers)
+    part.aggregates.put("unconsumed", part.tp, Label(blamed(owner)), numbers)

@@ -50,7 +50,7 @@ def per_entity_order(part: TaskData) -> None:
         first[behind[number][rows.begin_ns[behind[number]] <= own_ns]] = number
     late = np.flatnonzero(first >= 0)
     excuse = part.tables.declared(part.tp, FOREVER)
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "per-entity-order",
         part.tp,
         [rows.who[late], first[late]],
@@ -87,7 +87,7 @@ def requeued_and_done(part: TaskData) -> None:
         copy = first[offset]
         cause, members = part.tables.one_owner(part.tp, copy.incarnation, name), blamed(copy.incarnation, name)
         numbers = Totals(1, offset, offset, copy.at_ns, done_ns)
-        part.tallies.put("requeued-and-done", part.tp, Label(members, cause, excuse), numbers)
+        part.aggregates.put("requeued-and-done", part.tp, Label(members, cause, excuse), numbers)
 
 
 def _behind(part: TaskData, letters: list[Effect]) -> dict[int, Array]:
@@ -136,7 +136,7 @@ def _missing(part: TaskData, kind: str, expected: Array, made: frozenset[int]) -
         return
     names, passer, at_ns = passers(part, missing)
     excuse = part.tables.declared(part.tp, FOREVER)
-    part.tallies.put_many(
+    part.aggregates.put_many(
         kind,
         part.tp,
         [passer],

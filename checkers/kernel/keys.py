@@ -24,7 +24,7 @@ def key_order(part: TaskData) -> None:
     early, last_ns = _early(part.begun_ns, part.finished_ns)
     if part.task.rules == "offsets" and len(part.rows):
         first_ns = int(part.begun_ns.min()) if part.rows.begun.any() else 0
-        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Totals(1, -1, -1, first_ns, last_ns))
+        part.aggregates.put("#edge", part.tp, Label(cause=_range(part)), Totals(1, -1, -1, first_ns, last_ns))
     if len(early):
         _exact(part, early)
 
@@ -96,7 +96,7 @@ def _exact(part: TaskData, early: Array) -> None:
     deleted[part.places.offsets(earlier) < part.tables.log_start(part.tp)] = 1
     deleted[rows.who[began] == rows.who[ended]] = 0
     kind, of = ("#key-order", _range(part)) if part.task.rules == "offsets" else ("key-order", "")
-    part.tallies.put_many(
+    part.aggregates.put_many(
         kind,
         part.tp,
         [rows.who[began], rows.who[ended], act, deleted],

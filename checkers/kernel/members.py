@@ -19,9 +19,12 @@ from fencepost.checkers.tables.rows import Window
 Array = NDArray[Any]
 
 
-def work_without_polls(part: TaskData) -> None:
-    """For each poll gap of a member: ``#work``, when records of the partition were begun or finished, and ``#hand``,
-    which ones were in hand for longer than the bound. Times that are at most the bound apart make one window."""
+def stuck_member(part: TaskData) -> None:
+    """What ``stuck_member_of`` needs, for each poll gap of a member.
+
+    ``#work``: when records of the partition were begun or finished; times that are at most the bound apart make one
+    window. ``#hand``: which ones were in hand for longer than the bound.
+    """
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
             report = _report_of_effects if part.tables.by_effect else _report
@@ -35,7 +38,7 @@ def _report_of_effects(part: TaskData, number: str, incarnation: str, window: Wi
     own = rows.who == rows.names.index(incarnation)
     if (rows.delivered_ns[own] < window.end_ns).any():
         numbers = Totals(from_ns=window.begin_ns, to_ns=window.end_ns)
-        part.tallies.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
+        part.aggregates.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
 
 
 def _report(part: TaskData, number: str, incarnation: str, window: Window) -> None:
@@ -49,7 +52,7 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
     lasts = times[np.diff(times, append=window.end_ns + bound_ns + 1) > bound_ns]
     for from_ns, to_ns in zip(firsts.tolist(), lasts.tolist(), strict=True):
         label = Label((incarnation,), number, str(from_ns))
-        part.tallies.put("#work", part.tp, label, Totals(from_ns=from_ns, to_ns=to_ns))
+        part.aggregates.put("#work", part.tp, label, Totals(from_ns=from_ns, to_ns=to_ns))
     done_ns = np.where(done_ns == 0, window.end_ns, done_ns)
     long = np.minimum(done_ns, window.end_ns) - begin_ns > bound_ns
     held = np.flatnonzero((begin_ns > 0) & (done_ns > window.begin_ns) & long)
@@ -59,13 +62,13 @@ def _report(part: TaskData, number: str, incarnation: str, window: Window) -> No
     for from_ns, to_ns in sorted({*zip(since.tolist(), until.tolist(), strict=True)}):
         first = int(offsets[(since == from_ns) & (until == to_ns)].min())
         label = Label((incarnation,), number, f"{from_ns} {to_ns}")
-        part.tallies.put("#hand", part.tp, label, Totals(1, first, first, from_ns, to_ns))
+        part.aggregates.put("#hand", part.tp, label, Totals(1, first, first, from_ns, to_ns))
 
 
-def stuck_member_of(tallies: Aggregates, judged: KernelContext) -> Iterator[Detection]:
-    """``stuck-member``: the parts of the poll gaps without work, by the tallies of all tasks."""
+def stuck_member_of(aggregates: Aggregates, judged: KernelContext) -> Iterator[Detection]:
+    """``stuck-member``: the parts of the poll gaps without work, by the aggregates of all tasks."""
     works: dict[int, Activity] = defaultdict(lambda: Activity([], []))
-    for (kind, tp, _, number, _), n in tallies.items():
+    for (kind, tp, _, number, _), n in aggregates.items():
         if kind == "#work":
             works[int(number)].signs.append(Window(n.from_ns, n.to_ns))
         elif kind == "#hand":

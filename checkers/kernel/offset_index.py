@@ -1,4 +1,4 @@
-"""An index of offsets: columns by row become columns by offset, and back. Pure."""
+"""Converts columns with an element per row to columns with an element per offset, and back. Pure."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def _since_ns(part: TaskData, rows: Rows) -> Array:
 def _put(part: TaskData, kind: str, codes: list[Array], label: Any, later: Rows, which: Array) -> None:
     times = later.done_ns[which]
     some = [code[which] for code in codes]
-    part.tallies.put_many(kind, part.tp, some, label, first=later.offset[which], from_ns=times, to_ns=times)
+    part.aggregates.put_many(kind, part.tp, some, label, first=later.offset[which], from_ns=times, to_ns=times)
 
 
 def _began(part: TaskData, later: Rows) -> tuple[Array, Array, Array, Array]:
@@ -190,7 +190,7 @@ def stale_effect(part: TaskData) -> None:
     first = np.repeat(begin, np.diff(np.append(begin, len(rows))))
     latest = np.maximum.accumulate(first * len(rows) + rank) - first * len(rows)
     for index in np.flatnonzero(latest > rank).tolist():
-        part.tallies.put_sightings(_stale_effect(part, rows, int(first[index]), index))
+        part.aggregates.put_sightings(_stale_effect(part, rows, int(first[index]), index))
 
 
 def _stale_effect(part: TaskData, rows: Rows, first: int, index: int) -> Iterator[Detection]:
@@ -244,7 +244,7 @@ def redelivery_loop(part: TaskData) -> None:
         window = Window(int(first[place]), int(last[place]))
         by_client = int(count[place]) - part.tables.moves_over(part.tp, int(rows.offset[begin[place]]), window)
         by_program[place] = by_client <= (bounds.deliveries_of(part.tables.steps, *window) if looping[place] else 2)
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "redelivery-loop",
         part.tp,
         [rows.who[end][chosen], looping[chosen], by_program[chosen]],

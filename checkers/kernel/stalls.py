@@ -121,7 +121,7 @@ def _runs(times: Array, watch: _Watch) -> Iterator[Window]:
 def _stops(part: TaskData, gaps: Sequence[_Gap]) -> list[_Stop | None]:
     """For each gap, since when records waited too long; None: they did not.
 
-    A record waits if it is visible, acknowledged, and above all offsets that were delivered by the begin of the gap.
+    A record waits if it is visible, acknowledged, and above all offsets that were delivered by the start of the gap.
     """
     firsts = [max(part.start, gap.reached) for gap in gaps]
     for lot in part.lots:
@@ -166,7 +166,7 @@ def _report(part: TaskData, gap: _Gap, stop: _Stop) -> None:
     if watch.owner is not None and watch.step and not excuse:
         excuse = PAUSED if paused else another_cause(part.tables, watch.step, time)
     numbers = Totals(1, stop.offset, stop.offset, *time)
-    part.tallies.put(watch.kind, part.tp, Label(blamed(owner), cause, excuse), numbers)
+    part.aggregates.put(watch.kind, part.tp, Label(blamed(owner), cause, excuse), numbers)
 
 
 def _acknowledged_ns(part: TaskData) -> Array:

@@ -72,7 +72,7 @@ def _put(
     act, excuse_of = part.declared(times[1])
     name = rows.names[stream.who]
     by_program = {"seek": part.tables.sought}
-    part.tallies.put_many(
+    part.aggregates.put_many(
         kind,
         part.tp,
         [causes, act],
@@ -97,7 +97,7 @@ def delivery_outside(part: TaskData) -> None:
         codes = [np.zeros(len(offsets), np.int64)]
         times = {"from_ns": at_ns, "to_ns": at_ns}
         kind = "delivery-outside-assignment"
-        part.tallies.put_many(kind, part.tp, codes, lambda _, name=name: Label((name,)), first=offsets, **times)
+        part.aggregates.put_many(kind, part.tp, codes, lambda _, name=name: Label((name,)), first=offsets, **times)
 
 
 def history_incomplete(part: TaskData) -> None:
@@ -113,7 +113,7 @@ def history_incomplete(part: TaskData) -> None:
 def _early(part: TaskData, rows: Rows, stream: Stream, assigned_ns: int) -> None:
     begin = max(stream.begin, part.fresh)
     early = begin + np.flatnonzero(rows.delivered_ns[begin : stream.end] < assigned_ns)
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "history-incomplete",
         part.tp,
         [rows.who[early]],
@@ -132,7 +132,7 @@ def _counters(part: TaskData, rows: Rows) -> None:
     missing = rows.ord[odd] - np.where(is_first, last_ord, rows.ord[odd - 1]) - 1
     odd, is_first, missing = odd[missing != 0], is_first[missing != 0], missing[missing != 0]
     before = np.where(is_first, last_ns, rows.delivered_ns[odd - 1])
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "history-incomplete",
         part.tp,
         [rows.who[odd], missing > 0],

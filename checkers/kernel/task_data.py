@@ -32,7 +32,7 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class TaskData:
-    """The records of one task, and lookups about them. ``tallies`` collects the findings.
+    """The records of one task, and lookups about them. ``aggregates`` collects the findings.
 
     ``before``: in a stretch of a member's deliveries, the ``Carry`` of the stretches before.
     """
@@ -40,7 +40,7 @@ class TaskData:
     judged: KernelContext
     files: Files
     task: Task
-    tallies: Aggregates = field(default_factory=Aggregates)
+    aggregates: Aggregates = field(default_factory=Aggregates)
     before: Carry | None = None
 
     @cached_property
@@ -57,7 +57,7 @@ class TaskData:
 
     @property
     def lots(self) -> Iterable[TaskData]:
-        """The records of the task; range by range if it covers a whole partition that is cut."""
+        """This task; if it covers a whole partition that was cut (rules ``stuck``), one part of it for each range."""
         if self.task.rules != "stuck":
             return [self]
         return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)

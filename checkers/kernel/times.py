@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class Span(NamedTuple):
-    """From the first begin to the last end of the records that one incarnation processed in one interval."""
+    """From the first start to the last end of the records that one incarnation processed in one interval."""
 
     begin_ns: int
     end_ns: int
@@ -40,7 +40,7 @@ def processing_overlap(part: TaskData) -> None:
     if part.task.rules == "offsets":
         for span in spans:
             label = Label((span.incarnation,), str(span.interval))
-            part.tallies.put("#span", part.tp, label, Totals(from_ns=span.begin_ns, to_ns=span.end_ns))
+            part.aggregates.put("#span", part.tp, label, Totals(from_ns=span.begin_ns, to_ns=span.end_ns))
         return
     windows = part.task.spans if part.task.rules == "overlap" else meetings(spans)
     if windows:
@@ -130,7 +130,7 @@ def _compare(part: TaskData, pieces: _Pieces) -> None:
     stale, other = np.where(is_first, first, second), np.where(is_first, second, first)
     count = np.zeros(len(stale), np.int64)  # a row counts once for each incarnation, however many records it met
     count[np.unique(stale * len(names) + rows.who[other], return_index=True)[1]] = 1
-    part.tallies.put_many(
+    part.aggregates.put_many(
         "processing-overlap",
         part.tp,
         [rows.who[stale], rows.who[other], frozen[stale]],
@@ -193,7 +193,7 @@ def _stale(part: TaskData, rows: Rows, stream: Stream, interval: Interval) -> No
         if not which.any():
             continue
         which = np.flatnonzero(which)
-        part.tallies.put_many(
+        part.aggregates.put_many(
             kind,
             part.tp,
             [np.zeros_like(owner[which]) if kind != "work-after-reassignment" else owner[which]],

@@ -27,7 +27,7 @@ def send_order(part: TaskData) -> None:
         falls = int(own.falls.sum() + np.count_nonzero(own.first[1:] <= own.last[:-1]))
         if part.task.rules == "offsets":
             label = Label((f"producer-{writer}",), f"{part.task.low} {part.task.high}")
-            part.tallies.put("#sends", part.tp, label, Totals(falls, int(own.least.min()), int(own.most.max())))
+            part.aggregates.put("#sends", part.tp, label, Totals(falls, int(own.least.min()), int(own.most.max())))
         elif falls:
             which = sent == writer
             _exact(part, writer, part.log["seq"][which], part.log["offset"][which])
@@ -69,7 +69,7 @@ def _exact(part: TaskData, writer: int, seq: Array, offset: Array) -> None:
     for kind, which in (("duplicate-write", twice), ("nonmonotonic-send", below & ~twice)):
         at_ns = np.array([sent_ns.get(number, 0) for number in seq[which].tolist()], np.int64)
         codes = [np.zeros(len(at_ns), np.int64)]
-        part.tallies.put_many(kind, part.tp, codes, lambda _: label, first=offset[which], from_ns=at_ns, to_ns=at_ns)
+        part.aggregates.put_many(kind, part.tp, codes, lambda _: label, first=offset[which], from_ns=at_ns, to_ns=at_ns)
 
 
 def _sent_ns(part: TaskData, writer: int, seq: Array) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """The oracle: every finding in plain, slow Python. **This is the specification**; Spark must find the same anomalies.
 
-``judge`` runs each of ``RULES`` in turn. A rule is a generator of sightings; ``detections.aggregate`` sums these up as
-anomalies. The docstring of a rule defines exactly which record is a sighting, and its kind, cause, excuse, members,
+``detect`` runs each of ``RULES`` in turn. A rule is a generator of detections; ``detections.aggregate`` sums these up
+as anomalies. The docstring of a rule defines exactly which record is a detection, and its kind, cause, excuse, members,
 offset, times and count. The rules are in eight modules:
 
 * ``delivery``: deliveries against the log, and whether the history is complete;
@@ -52,8 +52,8 @@ RULES: dict[Rule, tuple[str, ...]] = {
 }
 
 
-def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
-    """The oracle as a finder of ``fencepost.checkers.judge``."""
+def detect(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
+    """The oracle, as a detector for ``checkers.judge.judge``."""
     history = History(tables, _processed(load_records(run), tables), bounds)
     found, failed = run_rules(RULES, history)
     also, also_failed = run_rules(group_rules.RULES, tables)

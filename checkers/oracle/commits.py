@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 def commit_ahead(history: History) -> Iterator[Detection]:
     """``commit-ahead``: a member commits past a record of its own interval that certainly no member had finished yet.
 
-    Only intervals with a delivery, and their commits that were not certainly refused, in the order of their begins. A
-    sighting is a visible record below the committed offset of which no finished row was done by the latest time at
+    Only intervals with a delivery, and their commits that were not certainly refused, in the order of their starts. A
+    detection is a visible record below the committed offset of which no finished row was done by the latest time at
     which the client may have chosen that offset (``Tables.sent_ns``). Records below the start of the interval do not
-    count. It starts at its first delivered offset, or at the greatest committed offset in force between the begin of
+    count. It starts at its first delivered offset, or at the greatest committed offset in force between the start of
     the assigned callback and the first delivery, whichever is greater. Where effects decide what is processed, a
     record without a finished row does not count if it has an effect.
 
-    One sighting for each record, at the first commit of the interval past it. members: the incarnation; times: begin
+    One detection for each record, at the first commit of the interval past it. members: the incarnation; times: begin
     and end of the commit; excuse: a declared act that recreated the partition before the commit.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
@@ -70,7 +70,7 @@ def commit_above_end(history: History) -> Iterator[Detection]:
 def commit_before_send(history: History) -> Iterator[Detection]:
     """``commit-beyond-end``: a record was sent only after a commit past its offset had been written.
 
-    A sighting is an acknowledged visible record that was sent after an accepted commit above it was certainly written.
+    A detection is an acknowledged visible record that was sent after an accepted commit above it was certainly written.
     It does not count if its offset had been delivered before the send: a log that lost its tail reuses offsets. The
     commit is the first one above the record, by the latest time at which it was written, then by order.
 
@@ -99,7 +99,7 @@ def off_by_one(history: History) -> Iterator[Detection]:
       offset, certainly before that commit was written;
     * no member ever tried to commit past that offset (otherwise the group was right, and only a commit failed).
 
-    One sighting for each partition; members: the writer of the final commit; offset: the committed one; times: when it
+    One detection for each partition; members: the writer of the final commit; offset: the committed one; times: when it
     was written.
     """
     if not history.tables.quiet.end_ns:
@@ -127,17 +127,17 @@ def work_after_fencing(history: History) -> Iterator[Detection]:
     """``work-after-fencing``: a commit was refused because the member was fenced, and the member goes on processing.
 
     The *fence* of an interval is its first commit whose error is one of ``FENCES``. Commits of mode ``auto`` do not
-    count: the program did not see their answers. A sighting is a row of that interval that
+    count: the program did not see their answers. A detection is a row of that interval that
 
     * was begun, and was delivered more than one heartbeat interval after the answer to the fence,
     * but not by the first poll of the interval that returned so late: that poll may have begun before the answer;
-    * and before whose begin the incarnation was in no generation later than the fence's (``back_ns``). A cooperative
+    * and before whose start the incarnation was in no generation later than the fence's (``back_ns``). A cooperative
       member keeps its partitions when it rejoins, and may learn of the next generation before it receives the answer to
       a commit of the previous one.
 
     There is none if the member did not report the commit's generation. members: the incarnation; cause: the error;
-    excuse: a fault or stall between the answer and the row's begin (``hindrance``); offset: the row's; times: the
-    answer, and the row's begin.
+    excuse: a fault or stall between the answer and the row's start (``hindrance``); offset: the row's; times: the
+    answer, and the row's start.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -171,7 +171,7 @@ def wrong_start(history: History) -> Iterator[Detection]:
     the interval by then, as a program does that stores its offsets elsewhere; else ``answer not seen``: no answer was
     logged, and a stale one may explain the start (``unseen``). excuse: a declared act before the delivery; else, for
     cause ``seek``, as for ``rewind``. members: the incarnation; offset: the delivered one; times: the assigned
-    callback's begin, and the delivery.
+    callback's start, and the delivery.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]

@@ -81,9 +81,9 @@ def _compacted(history: History, row: Delivered, known: bool) -> bool:
 def inconsistent_offsets(history: History) -> Iterator[Detection]:
     """``inconsistent-offsets``: one offset was delivered with two contents (key, writer, seq).
 
-    One sighting for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row. members:
-    its incarnation, then the first row's; times: delivered_ns of the first row, and its own; excuse: a declared act on
-    the partition.
+    One detection for each row of an offset (by delivered_ns, incarnation, ord) that differs from the first row.
+    members: its incarnation, then the first row's; times: delivered_ns of the first row, and its own; excuse: a
+    declared act on the partition.
     """
     for (tp, offset), (first, *others) in history.of_offset.items():
         for row in others:
@@ -104,7 +104,7 @@ def unseen(history: History) -> Iterator[Detection]:
 
     * ``unrecorded``: an assignment without any recorded delivery committed past it (``History.unread``);
     * ``seek``: the program of the passer's incarnation had moved its position past it, not because of an aborted
-      transaction, before the passer's begin, and had received no record above it in that interval before the move.
+      transaction, before the passer's start, and had received no record above it in that interval before the move.
       Without a passer the move of any program counts;
     * ``expired``: the group resets to the end of the log, and its committed offset, at or below this record, had
       expired. The earliest first delivery of the intervals that were assigned since is above this record;
@@ -231,7 +231,7 @@ def unconsumed(history: History) -> Iterator[Detection]:
 def history_incomplete(history: History) -> Iterator[Detection]:
     """``history-incomplete``: rows of an (incarnation, tp) are missing, or contradict each other or their interval.
 
-    * One sighting for each row whose ``ord`` is not the previous one plus 1 (for the first row: not 0). cause ``hole``
+    * One detection for each row whose ``ord`` is not the previous one plus 1 (for the first row: not 0). cause ``hole``
       (count: the missing ords) or ``twice`` (count 1); times: delivered_ns of the previous row (0: there is none) and
       of that row.
     * One for each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
@@ -257,11 +257,11 @@ def history_incomplete(history: History) -> Iterator[Detection]:
 def unrecorded_delivery(history: History) -> Iterator[Detection]:
     """``unrecorded-delivery``: a member must have received a record, and no delivery of it is recorded.
 
-    One sighting for each such record.
+    One detection for each such record.
 
     * cause ``unread``: an assignment of a user's program committed past it, and no delivery at all of that assignment
       is recorded (``History.unread``). Either its client skipped all these records, or the program polls where no
-      instrument records it. members: the incarnation; times: the begins of the assignment and of the commit.
+      instrument records it. members: the incarnation; times: the starts of the assignment and of the commit.
     * else cause ``effect``: a visible record of the domain has an effect, where effects decide what is processed.
       members: the passer (see ``unseen``); times: its begin_ns (0: there is none).
     """

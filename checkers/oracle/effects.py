@@ -46,7 +46,7 @@ def per_entity_order(history: History) -> Iterator[Detection]:
 
     Dead letters count only if the scenario promises order (``Parked``). A *letter* of a row is a dead letter or a copy
     of a record with the same key, in the same partition and at a lower offset. A copy must lie at a higher offset than
-    the row. Records without a key have no letters. A sighting is a row in the state done that has a letter such that
+    the row. Records without a key have no letters. A detection is a row in the state done that has a letter such that
 
     * the row was begun more than ``LETTER_NS`` after the letter was written;
     * it was done more than ``LETTER_NS`` before the letter was retried: a row that was done later may have waited for
@@ -97,7 +97,7 @@ def requeue_missing(history: History) -> Iterator[Detection]:
 def requeued_and_done(history: History) -> Iterator[Detection]:
     """``requeued-and-done``: a record was processed and also re-queued, so that its copy is processed again.
 
-    One sighting for each such record, by its first copy (by ``seq``) and its first row in the state done (by done_ns,
+    One detection for each such record, by its first copy (by ``seq``) and its first row in the state done (by done_ns,
     then incarnation). members: the writer of the copy, and the incarnation of that row; cause ``one owner``: both are
     one incarnation, which was assigned the partition once; excuse: a declared act on the partition; times: the copy's,
     and done_ns.
@@ -115,7 +115,7 @@ def requeued_and_done(history: History) -> Iterator[Detection]:
 def _missing(
     history: History, kind: str, tp: int, expected: Iterable[int], present: Collection[int]
 ) -> Iterator[Detection]:
-    """A sighting for each of the ``expected`` offsets in the domain that is not among the ``present`` ones."""
+    """A detection for each of the ``expected`` offsets in the domain that is not among the ``present`` ones."""
     domain, excuse, passing = history.domain(tp), history.declared(tp, FOREVER), passes(history, tp)
     for offset in expected:
         if offset in domain and offset not in present:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def poll_skip(history: History) -> Iterator[Detection]:
     """``poll-skip``: inside one interval number of an (incarnation, tp), the deliveries skip visible records.
 
-    One sighting for each visible offset between the position of the stream (``StreamPosition.at``) and the next row's
+    One detection for each visible offset between the position of the stream (``StreamPosition.at``) and the next row's
     offset. Records before the first row of an interval are not skipped. offset: the skipped one; times: delivered_ns of
     the previous row and of the row; members: the incarnation. cause: ``inside one poll`` if an earlier row of the
     interval has the same poll number; else ``seek`` if the program had moved its position past the record. excuse: as
@@ -37,13 +37,13 @@ def poll_skip(history: History) -> Iterator[Detection]:
 def key_order(history: History) -> Iterator[Detection]:
     """``key-order``: a record is first begun, by any member, before an earlier one of its key is first finished.
 
-    *First begin* of an offset: the smallest (begin_ns, incarnation) of its begun rows. *First finish*: the smallest
+    *First start* of an offset: the smallest (begin_ns, incarnation) of its begun rows. *First finish*: the smallest
     (done_ns, incarnation) of its finished rows. A record that was never finished delays no later one. The key of an
-    offset is that of its first delivered row. A sighting is an offset whose first begin is before the latest first
+    offset is that of its first delivered row. A detection is an offset whose first start is before the latest first
     finish among the lower offsets of its key (of equal ones, the lowest offset).
 
-    members: the incarnations of the first begin, and of that finish; times: the first begin, and the finish. excuse: a
-    declared act before the first begin; else, if these are two incarnations, ``deleted``, if the log begins above the
+    members: the incarnations of the first start, and of that finish; times: the first start, and the finish. excuse: a
+    declared act before the first start; else, if these are two incarnations, ``deleted``, if the log begins above the
     earlier record, or ``compacted``, if the log is compacted and no longer has it: the next owner could not receive the
     earlier record again.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def assignment_overlap(history: History) -> Iterator[Detection]:
     """``assignment-overlap``: two incarnations certainly own one partition at once (``Interval.certain`` overlap).
 
-    One sighting for each pair of intervals. An owner was *removed* if its interval ended by lost, or if the
+    One detection for each pair of intervals. An owner was *removed* if its interval ended by lost, or if the
     coordinator's records show that it had left the group by the end of the overlap. excuse ``zombie``: one of the two
     was removed; else a declared act that recreated the partition, as one of the two may still own its predecessor (see
     ``coordinator_overlap``). members: a removed owner first, then the one that was assigned earlier (by the end of the
@@ -52,7 +52,7 @@ def processing_overlap(history: History) -> Iterator[Detection]:
 
     A row with begin_ns and done_ns (any outcome) is processed from begin_ns to done_ns, minus the proven pauses of its
     incarnation. Of two overlapping rows of different incarnations, the *stale* one is the row whose interval was
-    assigned earlier (assigned_begin_ns, 0 without an interval; then incarnation). One sighting for each stale row and
+    assigned earlier (assigned_begin_ns, 0 without an interval; then incarnation). One detection for each stale row and
     other incarnation. members: the stale row's incarnation, the other one; offset: the stale row's; times: the first
     begin and the last end of their overlaps; excuse ``in flight when frozen``: the stale row was begun before a proven
     pause of its incarnation began, and done after it ended.
@@ -107,7 +107,7 @@ def stale_work(history: History) -> Iterator[Detection]:
     """``processing-after-revocation``, ``work-after-reassignment``: a row was begun when its incarnation was no longer
     the owner.
 
-    Only rows with an interval. One sighting for each row, of one kind:
+    Only rows with an interval. One detection for each row, of one kind:
 
     * ``processing-after-revocation``: its interval ended by revoked or lost (the cause), that callback had returned
       before begin_ns, and the incarnation had certainly not been assigned the partition again by then. members: the

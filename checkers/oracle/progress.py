@@ -19,10 +19,10 @@ def stuck_partition(history: History) -> Iterator[Detection]:
     """``stuck-partition``: records wait in the quiet window, and nothing is delivered for over ``bounds.stuck_ns``.
 
     The deliveries of a partition (by all incarnations) cut the quiet window into gaps. A record *waits* in a gap if it
-    is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's begin. It
-    waits from its acknowledgement or the gap's begin, whichever is later, to the gap's end. A *stop* is a gap in which
-    a record waits longer than the bound. One sighting for each stop. offset: the smallest such record; times: from the
-    earliest begin of such a wait to the end of the gap.
+    is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's start. It
+    waits from its acknowledgement or the gap's start, whichever is later, to the gap's end. A *stop* is a gap in which
+    a record waits longer than the bound. One detection for each stop. offset: the smallest such record; times: from the
+    earliest start of such a wait to the end of the gap.
 
     members: the certain owner when the bound was over (the earliest assigned, then by incarnation), or the owner by the
     coordinator's log if callbacks cannot report it (``Tables.unreachable_coordinator_owner``). The cause is the first
@@ -49,7 +49,7 @@ def stuck_partition(history: History) -> Iterator[Detection]:
 
 
 class _Stop(NamedTuple):
-    """A gap in which records waited too long: the smallest such offset, the begin of the first wait, the gap's end."""
+    """A gap in which records waited too long: the smallest such offset, the start of the first wait, the gap's end."""
 
     offset: int
     since_ns: int
@@ -110,9 +110,9 @@ def slow_recovery(history: History) -> Iterator[Detection]:
     """``slow-recovery``: after a step was over, records wait in a partition for over ``bounds.recovers_ns``.
 
     For each step that took effect and is over: proven healed, or, if it does not heal, proven. The *recovery* goes from
-    then to the earliest of the begin of the next step, the end of the quiet window, and the time at which the first
+    then to the earliest of the start of the next step, the end of the quiet window, and the time at which the first
     member left because that window was over. There is none if another step was in effect when this one was over, or
-    without a promise (``recovers_ns`` 0). One sighting if the first gap of the recovery, up to the first delivery of
+    without a promise (``recovers_ns`` 0). One detection if the first gap of the recovery, up to the first delivery of
     the partition in it, is a stop as in ``stuck-partition``.
 
     members, excuse and times as in ``stuck-partition``; cause: the step's name.
@@ -133,7 +133,7 @@ def collateral_stall(history: History) -> Iterator[Detection]:
     For each step that was proven and healed, and each partition: the time between proof and healing in which a member
     certainly owned the partition by its callbacks. It counts only if every step in effect in that time hits other
     members only; other incarnations of a member count as that member. A step that hits brokers, or no particular
-    member, touches every partition. One sighting for each stop in that time, as in ``stuck-partition``. Not in the
+    member, touches every partition. One detection for each stop in that time, as in ``stuck-partition``. Not in the
     eager protocol, in which every rebalance stops all members, and only if the run completed its drain.
 
     A black box certainly owns the partitions that the coordinator's log assigns to it, until its process ended or was
@@ -144,7 +144,7 @@ def collateral_stall(history: History) -> Iterator[Detection]:
     * ``no leader``, as in ``stuck-partition``;
     * ``paused by its owner``, with the same bound as there;
     * ``rebalance: <reason>``: the stop met a rebalance that a member had joined because of metadata or subscriptions;
-    * ``rebalance: other members came or went``: the stop met a rebalance, and since the step's begin a process of a
+    * ``rebalance: other members came or went``: the stop met a rebalance, and since the step's start a process of a
       member that the step does not hit had started or ended.
     """
     bound_ns = history.bounds.stuck_ns
@@ -168,12 +168,12 @@ def stuck_member(history: History) -> Iterator[Detection]:
     * before its last heartbeat that the coordinator accepted, or answered with a request to rejoin. The coordinator
       accepts no heartbeat of a member that it removed, also because of ``max.poll.interval.ms``.
 
-    The times at which the incarnation began or finished a record cut these parts into pieces. One sighting for each
+    The times at which the incarnation began or finished a record cut these parts into pieces. One detection for each
     piece that is longer than ``bounds.stuck_ns``; times: the piece. cause ``slow handler``, with partition and offset:
-    the member had begun this record by the begin of the piece and did not finish it before its end (the smallest
+    the member had begun this record by the start of the piece and did not finish it before its end (the smallest
     partition and offset); otherwise no partition. members: the incarnation. Where effects decide what is processed, the
     times of processing are unknown: a member that had received any record before the end of a part may have been
-    processing in it, so there is no sighting.
+    processing in it, so there is no detection.
 
     Histories without recorded polls have no poll gaps. Polls less than 1 s apart are not recorded.
     """

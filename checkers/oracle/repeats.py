@@ -27,32 +27,41 @@ def repeats(history: History) -> Iterator[Detection]:
     The finished rows of one offset are sorted by owner: by assigned_begin_ns of their intervals (without an interval:
     delivered_ns), then by delivered_ns, incarnation, ord. They are not sorted by delivery, because the poll of a zombie
     returns when it wakes up. Each row after the first is *later*; the row just before it is *former*. Two rows of the
-    same incarnation and interval number are no sighting (see ``rewind``). The kind of the others is the first that
-    holds:
+    same incarnation and interval number are no detection (see ``rewind``).
 
-    * ``redelivery-below-commit``: every committed offset that later may have fetched (``Tables.committed_between``),
-      between the begin of its assigned callback and the first delivery in its interval (without an interval: at its
-      delivery), is above this record. But the kind depends on the answers of brokers (``answers``) if later's interval
-      began at this record or below it: if a stale answer is at or below that begin, the kind is
-      ``stale-offset-answer``, cause ``redelivery-below-commit``; else, if another answer is, the kind is one of the
-      next two.
-      members: later, former. excuse: a declared act before later's delivery, or before later was assigned the partition
-      (its start may be that of a deleted partition). cause: ``seek`` without such an act, if later's program had moved
-      its position to this record or below it, in later's interval and before its delivery: the committed offset did not
-      matter (for the excuse see ``rewind``); else ``answer not seen``: later's interval began at this
-      record or below it, no answer was logged, and a stale one may be the reason (``unseen``).
-    * ``redelivery``: former could not commit the record, or the end of its interval is unknown (or it has none). The
-      reason is the first that holds: ``committed offset expired`` (one above this record expired between former's
-      finish and later's delivery, ``Tables.expiries``: otherwise the group would not have gone back, whatever happened
-      to former), ``former owner died``, ``former owner lost it`` (its interval ended by lost), ``former owner was
-      removed`` (by the coordinator's records, before the end of its revocation), ``final commit was refused`` or
-      ``final commit was not answered`` (its interval ended by revoked or closed, and its last commit of the partition
-      in the interval had the outcome fail, or info). No reason if the end is unknown. members: former, later.
-    * ``avoidable-redelivery``: former released the partition cleanly. members: former, later.
+    *Committed above*: every committed offset that later may have fetched (``Tables.committed_between``) is above this
+    record. It may have fetched between the start of its assigned callback and the first delivery in its interval
+    (without an interval: at its delivery). An answer of a broker (``answers``) *explains* later's start if later's
+    interval began at this record or below it, and the answer is not above the offset at which it began.
 
-    For the last two kinds, excuse: such a declared act, else the reason. Without either, cause ``seek``: later's
-    program had moved its position as above; or former's program had, in former's interval and after it had finished the
-    record, so that the next owner starts where former itself would have continued.
+    The kind is the first that holds:
+
+    1. ``stale-offset-answer``, cause ``redelivery-below-commit``: committed above, and a stale answer explains the
+       start. members: later, former.
+    2. ``redelivery-below-commit``: committed above, and no answer explains the start. members: later, former.
+    3. ``redelivery``: former has no interval, or the end of its interval is unknown, or there is a reason (below) why
+       the group went back before this record. members: former, later.
+    4. ``avoidable-redelivery``: former released the partition cleanly. members: former, later.
+
+    The reason is the first that holds; without an interval only 1 can hold, with an unknown end only 1 and 4:
+
+    1. ``committed offset expired``: one above this record expired between former's finish and later's delivery
+       (``Tables.expiries``). Otherwise the group would not have gone back, whatever happened to former.
+    2. ``former owner died``.
+    3. ``former owner lost it``: its interval ended by lost.
+    4. ``former owner was removed``, by the coordinator's records, before the end of its revocation.
+    5. ``final commit was refused``, or ``final commit was not answered``: its interval ended by revoked or closed, and
+       its last commit of the partition in the interval had the outcome fail, or info.
+
+    excuse: a declared act before later's delivery, or before later was assigned the partition (its start may be that of
+    a deleted partition); else, for kinds 3 and 4, the reason.
+
+    cause of kinds 2 to 4: ``seek``, without such an excuse, if later's program had moved its position to this record or
+    below it, in later's interval and before its delivery: the committed offset did not matter (for the excuse see
+    ``rewind``). For kinds 3 and 4 also if former's program had, in former's interval and after it had finished the
+    record: the next owner starts where former itself would have continued. For kind 2, else ``answer not seen``:
+    later's interval began at this record or below it, no answer was logged, and a stale one may be the reason
+    (``unseen``).
 
     times: done_ns of later.
     """
@@ -122,7 +131,7 @@ def _reason(history: History, interval: Interval) -> str:
 def stale_effect(history: History) -> Iterator[Detection]:
     """``stale-effect``: a former owner finishes a record after a later owner has finished it: its effect is the last.
 
-    A sighting is a finished row with an interval that was done after a row of the same offset and another incarnation
+    A detection is a finished row with an interval that was done after a row of the same offset and another incarnation
     whose interval was assigned later. (If a later owner finished only a higher record of the same key, this row is the
     first finish of its record, and ``key-order`` reports it.)
 
@@ -133,7 +142,7 @@ def stale_effect(history: History) -> Iterator[Detection]:
     holds:
 
     * ``in flight when frozen``: begun before a proven pause of its incarnation began, and done after it ended;
-    * ``not told yet``: at its begin another incarnation was certainly the owner by the coordinator's records;
+    * ``not told yet``: at its start another incarnation was certainly the owner by the coordinator's records;
     * ``begun as its owner``.
 
     members: the former owner, and the later owner that finished the record first (by done_ns, incarnation); times: that
@@ -161,7 +170,7 @@ def _excuse_of_late(history: History, interval: Interval, row: Delivered) -> str
 
 
 def redelivery_loop(history: History) -> Iterator[Detection]:
-    """``redelivery-loop``: one offset is delivered again and again. One sighting for each offset.
+    """``redelivery-loop``: one offset is delivered again and again. One detection for each offset.
 
     * cause ``count``: it has more rows than ``bounds.deliveries_of`` permits for the faults around them;
     * else cause ``standing``: at least three rows, with more than ``bounds.loop_ns`` from the first delivery to the
@@ -228,12 +237,12 @@ class StreamPosition(NamedTuple):
     The position is the highest offset so far, unless the program moved it in that interval. A move because of an
     aborted transaction only lowers it (``heights``). Other moves:
 
-    * A row at or below the position is explained by the last move, by begin, that began by its delivery and went to its
+    * A row at or below the position is explained by the last move, by start, that began by its delivery and went to its
       offset or below it; but not if the row is at or below an earlier row of its poll. The stream continues from the
       goal of that move. A move explains only one such return, and ends all earlier moves.
     * A row above the position is explained by the moves that began by its delivery and went to its offset or below it,
       and above the position: the last of them skipped the records below its goal. Such a move ends when rows of a later
-      poll than the first one after its begin are delivered: a poll in progress when the program moved may not have
+      poll than the first one after its start are delivered: a poll in progress when the program moved may not have
       noticed the move.
 
     Attributes:

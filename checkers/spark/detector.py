@@ -78,18 +78,18 @@ def _find(
     tasks = cut(groups, tables.partitions, width)
     parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
     judged = KernelContext.of(tables, bounds, _starts(tables, groups), parts)
-    tallies = perform(judged, tasks)
-    again = boundary_tasks(tallies, groups)
+    aggregates = perform(judged, tasks)
+    again = boundary_tasks(aggregates, groups)
     if again:
         for (kind, tp, members, cause, excuse), numbers in perform(judged, again).items():
-            tallies.put(kind, tp, Label(members, cause, excuse), numbers)
-    also, failed = run_rules(_rules_of_driver(tallies, groups, judged), tables)
-    tallies.put_sightings(also)
-    return tallies.anomalies(tables.partitions), _facts(tallies, failed, damage)
+            aggregates.put(kind, tp, Label(members, cause, excuse), numbers)
+    also, failed = run_rules(_rules_of_driver(aggregates, groups, judged), tables)
+    aggregates.put_sightings(also)
+    return aggregates.anomalies(tables.partitions), _facts(aggregates, failed, damage)
 
 
 def _rules_of_driver(
-    tallies: Aggregates, groups: Sequence[RowGroup], judged: KernelContext
+    aggregates: Aggregates, groups: Sequence[RowGroup], judged: KernelContext
 ) -> dict[Rule, tuple[str, ...]]:
     """The rules that the driver runs: over the small tables, the results of the tasks, and the footers of the files."""
     from fencepost.checkers.kernel.commits import off_by_one_of
@@ -101,13 +101,13 @@ def _rules_of_driver(
         reached[group.tp] = max(reached.get(group.tp, 0), group.high + 1)
 
     def off_by_one(tables: Tables) -> Iterator[Detection]:
-        return off_by_one_of(tallies, tables)
+        return off_by_one_of(aggregates, tables)
 
     def commit_above_end(tables: Tables) -> Iterator[Detection]:
         return group_rules.commits.commit_above_end(tables, reached)
 
     def stuck_member(tables: Tables) -> Iterator[Detection]:
-        return stuck_member_of(tallies, judged)
+        return stuck_member_of(aggregates, judged)
 
     own: dict[Rule, tuple[str, ...]] = {
         assignment_overlap: ("assignment-overlap",),
@@ -130,11 +130,11 @@ def _starts(tables: Tables, groups: Sequence[RowGroup]) -> Mapping[int, int]:
     return lowest
 
 
-def _facts(tallies: Aggregates, failed: Mapping[str, str], damage: tuple[Damage, ...]) -> JudgedCounts:
-    numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
+def _facts(aggregates: Aggregates, failed: Mapping[str, str], damage: tuple[Damage, ...]) -> JudgedCounts:
+    numbers = {kind: n for (kind, *_), n in aggregates.items() if kind.startswith("#")}
     counts: dict[str, Any] = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
-    unjudged = {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
-    broken = [(*file, what) for (name, _, file, what, _) in tallies if name == "#damaged"]
+    unjudged = {kind: cause for (name, _, kinds, cause, _) in aggregates if name == "#failed" for kind in kinds}
+    broken = [(*file, what) for (name, _, file, what, _) in aggregates if name == "#damaged"]
     damage += tuple(Damage(part_of(file), file, what) for file, what in sorted(broken))
     delivered = numbers.get("#delivered")
     first_ns, last_ns = (delivered.from_ns, delivered.to_ns) if delivered else (0, 0)
@@ -144,8 +144,8 @@ def _facts(tallies: Aggregates, failed: Mapping[str, str], damage: tuple[Damage,
 def _on_spark(engine: Engine, history: Path, judged: KernelContext, tasks: Sequence[Task]) -> Aggregates:
     """Perform tasks as one Spark job. A worker performs one bundle of tasks in one turn.
 
-    Each worker receives only file names and the small tables, once, and returns only tallies. A turn unpacks only the
-    small tables of its own tasks' partitions.
+    Each worker receives only file names and the small tables, once, and returns only aggregates. A turn unpacks only
+    the small tables of its own tasks' partitions.
     """
     from fencepost.checkers import kernel
     from fencepost.checkers.kernel.aggregates import Aggregates

@@ -1,8 +1,8 @@
-"""Spark as this package uses it: executors call a Python function for each of some numbers.
+"""A thin layer over Spark: run one Python function once per task number.
 
-The input is sent with the function, and the answers are tallies; no record passes through a JVM. So no tables of Spark
-are needed: a context without Spark SQL needs a quarter less CPU until its first answer. Spark Connect has only tables,
-see ``connect``.
+The input is sent with the function, and the answers are aggregates; no record passes through a JVM. So no tables of
+Spark are needed: a context without Spark SQL needs a quarter less CPU until its first answer. Spark Connect has only
+tables, see ``connect``.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class BaseTables:
         uncommitted: the excuse for received aborted records by incarnation; see ``aborted_visibility``.
         resets: the reset policies that members reported; empty: the scenario's setting counts.
         compacted: the partitions whose logs are compacted -> how long their tombstones stay, in ns.
-        offsets_kept_ns: how long a committed offset is kept that no member of the group may need.
+        offsets_kept_ns: how long brokers keep the committed offset of a partition that no member owns.
     """
 
     run: Path

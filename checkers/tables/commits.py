@@ -87,7 +87,7 @@ def back_ns(tables: Tables, fence: Commit) -> int:
 def hindrance(tables: Tables, incarnation: str, after_ns: int) -> tuple[int, str]:
     """The first fault or stall of the host that may have cut a member off from the group at or after ``after_ns``.
 
-    Returns its begin and a phrase; ``(FOREVER, "")`` if there is none. A fault counts if it was in effect on the member
+    Returns its start and a phrase; ``(FOREVER, "")`` if there is none. A fault counts if it was in effect on the member
     or on a broker.
     """
     found = [(w.begin_ns, "the host stood still") for w in tables.stalls if w.end_ns >= after_ns]

@@ -51,7 +51,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def intervals_by_begin(self) -> Mapping[tuple[str, int], Sequence[Interval]]:
-        """Assignment intervals by (incarnation, tp), in the order of the begins of their assigned callbacks."""
+        """Assignment intervals by (incarnation, tp), in the order of the starts of their assigned callbacks."""
         return {key: sorted(rows, key=_assigned_begin_ns) for key, rows in self.intervals_of.items()}
 
     def last_assigned(self, incarnation: str, tp: int, until_ns: int) -> Interval | None:
@@ -79,7 +79,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def commits_of(self) -> IntervalIndex[tuple[str, int], Commit]:
-        """The commits that members report, by (incarnation, tp), in the order of their begins."""
+        """The commits that members report, by (incarnation, tp), in the order of their starts."""
         rows = sorted(self.commits, key=lambda c: c.begin_ns)
         return IntervalIndex(rows, lambda c: (c.incarnation, c.tp), lambda c: Window(c.begin_ns, c.begin_ns))
 
@@ -162,7 +162,7 @@ class Indexes(BaseTables):
 
     @cached_property
     def rounds_by_begin(self) -> IntervalIndex[None, tuple[int, Rebalance]]:
-        """The rebalances, each with its index; a window is from the begin of a rebalance (ns) to its *generation*."""
+        """The rebalances, each with its index; a window is from the start of a rebalance (ns) to its *generation*."""
         return IntervalIndex(
             enumerate(self.rounds), _single_key, lambda row: Window(row[1].begin_ns, row[1].generation)
         )

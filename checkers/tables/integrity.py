@@ -59,7 +59,7 @@ def _reasons(events: Iterable[Mapping[str, Any]], phase: str) -> list[str]:
 
 
 def _check_records(reader: Reader) -> None:
-    """Note record files that are missing or have no readable footer; the finders read the rows."""
+    """Note record files that are missing or have no readable footer; the detectors read the rows."""
     for part, columns in (("delivered", DELIVERED_COLUMNS), ("produced", PRODUCED_COLUMNS), ("log", LOG_COLUMNS)):
         for path in reader.files(part, part):
             reader.footer(part, path, columns)

@@ -29,7 +29,7 @@ class IntervalIndex(dict[K, list[R]]):
             self.setdefault(key(row), []).append(row)
 
     def meeting(self, key: K, window: Window) -> Iterator[R]:
-        """The rows of a key whose windows overlap with ``window``, in the order of their begins."""
+        """The rows of a key whose windows overlap with ``window``, in the order of their starts."""
         rows = self.get(key, ())
         if len(rows) <= FEW:
             yield from sorted((row for row in rows if self._window(row).meets(window)), key=self._begin_ns)
@@ -43,7 +43,7 @@ class IntervalIndex(dict[K, list[R]]):
 
 
 class _Tree(Generic[R]):
-    """Rows in the order of their begins, below a binary tree in which each node has the latest end of its rows."""
+    """Rows in the order of their starts, below a binary tree in which each node has the latest end of its rows."""
 
     def __init__(self, rows: Sequence[R], window: Callable[[R], Window]) -> None:
         windows = [window(row) for row in rows]

@@ -1,7 +1,7 @@
 """The rules of processing: which deliveries were processed, inferred from the recorded history. Pure.
 
 A member records when it begins and finishes each record, as far as it knows. After the run, two rules correct these
-reports. Both do not know the time of processing, so they use the earliest possible time: the time of the delivery.
+reports. Neither knows when a record was processed, so both use the earliest possible time: the time of the delivery.
 
 ``effect`` (the workload names it)
     A record was processed if it has an effect; the member is unknown. So the first delivery of each record with an
@@ -9,9 +9,9 @@ reports. Both do not know the time of processing, so they use the earliest possi
 
 The last commit of a VerifiableConsumer
     Kafka's program reports the records of a poll, commits past them, and reports the answer to the commit. If it dies
-    in between, its reports say that the records are in flight. But it had finished them when it sent the commit (see
-    ``in_hand``), and the brokers logged that request. Records in flight were delivered by its last poll, before the
-    commit; unfinished records of an earlier poll had been released, or were delivered to it again.
+    in between, its reports say that the records are in flight. But it had finished them when it sent the commit, and
+    the brokers logged that request. Records in flight were delivered by its last poll, before the commit; unfinished
+    records of an earlier poll had been released, or were delivered to it again.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ class Reader:
         self._try(part, str(path.relative_to(self.run)), read)
 
     def deliveries(self, names: Sequence[str]) -> Iterator[Deliveries]:
-        """Columns of delivered records, file by file; null is -1. Finders report the files that cannot be read."""
+        """Columns of delivered records, file by file; null is -1. Detectors report the files that cannot be read."""
         import pyarrow.parquet as pq
 
         for path in listed(self.run, "history/delivered/*.parquet"):

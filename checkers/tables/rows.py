@@ -53,7 +53,7 @@ class Commit(NamedTuple):
 
     @property
     def untimed(self) -> bool:
-        """Whether its begin is unknown: it is an automatic commit, or an asynchronous commit of stored offsets. For the
+        """Whether its start is unknown: it is an automatic commit, or an asynchronous commit of stored offsets. For the
         latter, the client does not say which request of the program it answers."""
         return self.mode == "auto" or (self.mode == "async" and self.asked is not None)
 

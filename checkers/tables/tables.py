@@ -49,7 +49,7 @@ class Tables(Indexes):
         return self.writer_of.get(commit.order, "")
 
     def commits_in(self, interval: Interval) -> list[Commit]:
-        """The commits of an interval's partition that its incarnation began while it may have owned it, by begin."""
+        """The commits of an interval's partition that its incarnation began while it may have owned it, by start."""
         return [*self.commits_of.meeting((interval.incarnation, interval.tp), interval.possible)]
 
     def sent_ns(self, commit: Commit) -> int:
@@ -76,7 +76,7 @@ class Tables(Indexes):
         return by_asker(self.stale)
 
     def moves_in(self, incarnation: str, tp: int, interval: Interval | None, until_ns: int = FOREVER) -> list[Seek]:
-        """The moves of a program's position in an interval (None: in the whole life) until ``until_ns``, by begin."""
+        """The moves of a program's position in an interval (None: in the whole life) until ``until_ns``, by start."""
         since = Window(interval.assigned_begin_ns if interval else 0, FOREVER)
         return [move for move in self.moves_of.meeting((incarnation, tp), since) if move.begin_ns <= until_ns]
 
@@ -234,7 +234,7 @@ class Tables(Indexes):
         return min(found, key=lambda g: g.order, default=None)
 
     def acts_on(self, tp: int) -> Sequence[DeclaredAction]:
-        """The declared acts that concern the partition, in the order of their begins."""
+        """The declared acts that concern the partition, in the order of their starts."""
         return sorted([*self.acts_of.get(tp, ()), *self.acts_of.get(-1, ())], key=lambda act: act.begin_ns)
 
     def declared(self, tp: int, by_ns: int) -> str:

@@ -34,7 +34,7 @@ ABILITIES: Abilities = {
 
 @dataclass
 class ThisMachine:
-    """Starts processes of the owner. Satisfies ``Host``."""
+    """Starts processes of the owner. Satisfies ``ClusterHost``."""
 
     owner: ProcessOwner
     addresses: Addresses

@@ -44,7 +44,7 @@ def read_rows(path: Path) -> tuple[list[Row], int, int, list[str]]:
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write ``events.parquet``, sorted by the begins."""
+    """Write ``events.parquet``, sorted by start time."""
     ordered = sorted(rows, key=lambda row: (row["begin_ns"], row["actor"], row["id"]))
     with replacing(path) as draft:
         table = pa.table({name: [row[name] for row in ordered] for name in EVENT_COLUMNS}, schema=_SCHEMA)

@@ -60,7 +60,7 @@ def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:
     """Delivered records as columns. The state of each follows from its times and its outcome byte."""
     for rows in _pieces(partitions):
         ended = np.where(rows["outcome"] == 0, np.uint8(RecordState.DONE), rows["outcome"])
-        begun = (rows["begin_ns"] != 0).astype(np.uint8)  # State.BEGUN or State.DELIVERED
+        begun = (rows["begin_ns"] != 0).astype(np.uint8)  # RecordState.BEGUN or .DELIVERED
         state = np.where(rows["done_ns"] != 0, ended, begun).astype(np.int8)
         yield {**_columns(rows, DELIVERED_COLUMNS), "state": state}
 

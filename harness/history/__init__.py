@@ -5,7 +5,7 @@
     scenario.json  plan.json  verdict.json  report.html  junit.xml  logs/
     history/
       clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins
-      partitions.json            one object per topic-partition: its number ``tp``, where its log begins and ends; also
+      partitions.json            one object per topic-partition: its number ``tp``, where its log starts and ends; also
                                  one for each partition that was deleted and recreated during the run: its ``renewed``
                                  has what members did with it and its successor (see ``evidence.recreated_topics``)
       settings.json              the settings by which brokers delete records, as the brokers reported them at the
@@ -93,7 +93,7 @@ class EventKind(StrEnum):
 
     # Written by members (actor = incarnation).
     STARTED = "started"  # detail: pid, slot, member, client, client_version, python, protocol, config
-    ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
+    ASSIGNED = "assigned"  # a callback: one row per partition, start and end of the callback, interval number in detail
     REVOKED = "revoked"
     LOST = "lost"
     COMMIT = "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, transaction ...)
@@ -101,7 +101,7 @@ class EventKind(StrEnum):
     STALL = "stall"  # the handler of a record (its offset) was slow because a fault made it so
     SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: the partitions it had released
     SEEK = "seek"  # the program (a user's, a workload's, a planted bug) moved its position: offset, 0: to the beginning
-    PAUSED = "paused"  # the partition was paused in the client, from begin to end; the client stays in the group
+    PAUSED = "paused"  # the partition was paused in the client, from start to end; the client stays in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     FORKED = "forked"  # a forked process polls the consumer, where it receives nothing; detail: pid
     CLOSED = "closed"  # clean end, after the client's close returned
@@ -122,7 +122,7 @@ class EventKind(StrEnum):
     DEAD_LETTER = "dead-letter"  # the same in a topic for records that cannot be processed now; offset: the record's;
     # detail also: retried_ns, if it was retried
     REQUEUED = "requeued"  # the same in the record's own partition; detail also: again, its new offset there
-    ACT = "act"  # a declared act of the harness (see interfaces.Acts) on these partitions, or on all; detail: what
+    ACT = "act"  # a declared act of the harness (see DeclaresAction) on these partitions, or on all; detail: what
 
 
 OF_MEMBERS = frozenset(takewhile(lambda kind: kind is not EventKind.PHASE, EventKind))  # the kinds before PHASE
@@ -130,7 +130,7 @@ OF_MEMBERS = frozenset(takewhile(lambda kind: kind is not EventKind.PHASE, Event
 EVENT_COLUMNS: dict[str, str] = {
     "kind": "string",
     "actor": "string",
-    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: written by another actor
+    "id": "int64",  # numbers the events of one actor; start and end share it; negative: written by another actor
     "begin_ns": "int64",
     "end_ns": "int64",  # 0: it never ended
     "topic": "string",  # null where the event has no partition

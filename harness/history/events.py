@@ -1,7 +1,7 @@
 """Derives phases, fault steps, lives of members and assignment intervals from the events of a run. Pure.
 
 The judge and the reports share this. An event is a row of ``events.parquet`` with its ``detail`` decoded; events are
-sorted by their begin. The judge has checked the shapes of all details; for a report, a detail of another shape is
+sorted by their start. The judge has checked the shapes of all details; for a report, a detail of another shape is
 ignored.
 """
 
@@ -124,7 +124,7 @@ class PerformedStep:
 
     @property
     def in_effect(self) -> Window:
-        """From its begin to its certain end; it must have begun."""
+        """From its start to its certain end; it must have begun."""
         over_ns = (self.healed_ns or FOREVER) if self.heals else max(self.begun_ns, self.proven_ns)
         return Window(self.begun_ns, over_ns)
 

@@ -1,4 +1,4 @@
-"""The behaviour of a correct member at the points where a planted bug (``planted``) may differ."""
+"""The behaviour of a correct member at the points where a planted bug (``planted_bugs``) may differ."""
 
 from __future__ import annotations
 

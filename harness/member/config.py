@@ -62,7 +62,7 @@ class LoopConfig:
         keep_order: later records with the key of a parked record are parked, too.
         redirect: the topic that shows which parked records were retried, which ends ``keep_order`` for a key; empty:
             keys stay parked.
-        planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
+        planted_bug: one of ``planted_bugs.NAMES``, for tests and demonstrations; empty: none.
         processed: the rule for when a record is processed, one of ``PROCESSED``, if the loop is a user's own program.
             The other attributes have no meaning then; see ``instrument.in_flight``.
     """

@@ -49,7 +49,7 @@ class EventLog:
         return int(event["id"])
 
     def end(self, id_: int, **fields: Any) -> None:
-        """Write that it ended now: the fields of its begin, overridden by these.
+        """Write that it ended now: the fields of its start, overridden by these.
 
         Raises:
             KeyError: no open event has this id.

@@ -34,11 +34,15 @@ class ExclusiveProcessing(Sequential):
         stop: Any,
     ) -> None:
         """See ``Sequential``; a clean end drops the remaining records."""
-        super().__init__(handling, lane, policy, handler, stop, divided=True)
+        super().__init__(handling, lane, policy, handler, stop, may_drop_rest=True)
         self._store = store
 
     def process(self, work: Work, records: List[Record]) -> int:
-        """See ``Way``: one partition after the other, as polls mix them. Raises TimeoutError, see ``Store``."""
+        """See ``ProcessingStrategy``: one partition after the other, as polls mix them.
+
+        Raises:
+            TimeoutError: see ``Store``.
+        """
         handle, count = self._handler(), 0
         inside: Set[Tp] = set()
         for index, tp, next_offset in sorted(work, key=lambda one: one[1]):  # stable: the order within partitions stays
@@ -68,5 +72,5 @@ class ExclusiveProcessing(Sequential):
         return False
 
     def close(self) -> None:
-        """See ``Way``."""
+        """See ``ProcessingStrategy``."""
         self._store.close()

@@ -97,8 +97,8 @@ class MemberLoop:
         if loop.fence:
             store = Store(Path(self._config.run), self._config.actor, loop.fence, loop.lease_ms / 1000, self._stop)
             return ExclusiveProcessing(store, handling, self._lane, self._policy, handler, self._stop)
-        divided = not (self._policy.batch_atomic or self._bug.batch_atomic)
-        return Sequential(handling, self._lane, self._policy, handler, self._stop, divided, self._relinquish)
+        may_drop_rest = not (self._policy.batch_atomic or self._bug.batch_atomic)
+        return Sequential(handling, self._lane, self._policy, handler, self._stop, may_drop_rest, self._relinquish)
 
     def _run(self) -> None:
         if self._output:
@@ -159,7 +159,7 @@ class MemberLoop:
         self._events.end(event)
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """See ``Listener``."""
+        """See ``ClientListener``."""
         with self._account.assigned_callback(partitions):
             self._bug.assigned(partitions)
             if not self._ends:  # at the end the output may be closed, and no further record is processed
@@ -171,13 +171,13 @@ class MemberLoop:
         return self._way.may_revoke(partitions)
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """See ``Listener``."""
+        """See ``ClientListener``."""
         with self._account.revoked_callback("revoked", partitions):
             self._revoke(partitions, lost=False)
             apply()
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """See ``Listener``."""
+        """See ``ClientListener``."""
         with self._account.revoked_callback("lost", partitions):
             self._revoke(partitions, lost=True)
             self._bug.lost()
@@ -190,10 +190,10 @@ class MemberLoop:
             self._pressure.revoking(partitions)
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """See ``Listener``."""
+        """See ``ClientListener``."""
         self._account.answered(offsets, errors)
 
     def error(self, name: str, text: str, fatal: bool) -> None:
-        """See ``Listener``."""
+        """See ``ClientListener``."""
         self._fatal = self._fatal or (name if fatal else "")
         self._account.error(name, text, fatal)

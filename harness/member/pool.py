@@ -72,7 +72,7 @@ class Pool:
             thread.start()
 
     def process(self, work: Work, records: List[Record]) -> int:
-        """See ``Way``. Raises the exception of the user's handler, if there was one."""
+        """See ``ProcessingStrategy``. Raises the exception of the user's handler, if there was one."""
         by_key = self._loop.lanes == "key"
         with self._ready:
             for (index, tp, next_offset), record in zip(work, records):  # noqa: B905 - Python 3.8
@@ -90,7 +90,7 @@ class Pool:
         return self._account(self._ledgers)
 
     def may_revoke(self, partitions: Iterable[Tp]) -> bool:
-        """See ``Way``."""
+        """See ``ProcessingStrategy``."""
         now_s = time.monotonic()
         self._asked_s = now_s if self._asked_s is None else self._asked_s
         ledgers = [self._ledgers[tp] for tp in partitions if tp in self._ledgers]
@@ -103,7 +103,7 @@ class Pool:
         return may
 
     def revoking(self, partitions: Iterable[Tp], lost: bool) -> int:
-        """See ``Way``."""
+        """See ``ProcessingStrategy``."""
         gone = {tp: self._ledgers[tp] for tp in partitions if tp in self._ledgers}
         self._paused.resume(self._paused.partitions & set(gone))
         self._let_go(gone.values(), wait=not lost and not self._loop.delay_revoke)
@@ -113,12 +113,12 @@ class Pool:
         return finished
 
     def finish(self) -> int:
-        """See ``Way``."""
+        """See ``ProcessingStrategy``."""
         self._let_go(self._ledgers.values(), wait=True)
         return self._account(self._ledgers)
 
     def close(self) -> None:
-        """See ``Way``."""
+        """See ``ProcessingStrategy``."""
         with self._ready:
             self._ended = True
             self._ready.notify_all()

@@ -115,13 +115,15 @@ class Sequential:
         policy: Policy,
         handler: Callable[[], Handler],
         stop: Any,
-        divided: bool,
+        may_drop_rest: bool,
         relinquish: Callable[[], None] = lambda: None,
     ) -> None:
-        """``handler`` returns the handler for the records of the next poll; with ``split_by_generation`` a clean end
-        drops the rest of the poll. ``relinquish`` releases all partitions, if there is a deadline."""
+        """``handler`` returns the handler for the records of the next poll. ``may_drop_rest``: the policy may commit
+        between two records, and a clean end drops the rest of the poll. ``relinquish`` releases all partitions, if
+        there is a deadline."""
         self._handling, self._lane, self._policy = handling, lane, policy
-        self._handler, self._stop, self._divided, self._relinquish = handler, stop, divided, relinquish
+        self._handler, self._stop = handler, stop
+        self._may_drop_rest, self._relinquish = may_drop_rest, relinquish
 
     def process(self, work: Work, records: List[Record]) -> int:
         """See ``ProcessingStrategy``."""
@@ -140,7 +142,7 @@ class Sequential:
                 break
             count += 1
             finished(tp, next_offset)
-            if self._divided:
+            if self._may_drop_rest:
                 if self._stop.is_set():
                     break
                 self._policy.between()

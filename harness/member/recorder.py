@@ -56,7 +56,7 @@ class MemberLane(NamedTuple):
     ``polled(until_ns)``: just before a poll, which may wait until then; returns the time now, in nanoseconds.
     ``delivered(tp, offset, key, writer, seq, interval, poll, position)``: returns the index for the other functions.
     ``parked`` and ``failed`` are final: a handler that retries ends the record after its last attempt.
-    ``close`` closes the files; without it no data is lost.
+    ``close`` closes the files. Not calling ``close`` loses no data.
     """
 
     polled: Callable[..., int]

@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Any, List
 
 CONFIG = "FENCEPOST_MEMBER"  # the environment variable that every process of a run has
-PROGRAMS: List[Any] = []  # a ``Program`` for each client library that is instrumented in this process
+PROGRAMS: List[Any] = []  # a ``InstrumentedProgram`` for each client library that is instrumented in this process

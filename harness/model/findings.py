@@ -1,7 +1,7 @@
 """The registry of findings: everything about each kind except the rules that find it.
 
-To add a kind, write an entry here, a rule of that name in the oracle or in ``coordination`` (a rule of the oracle also
-in the kernel), and tests for them. The entries are in the order of alarm: the worst kinds first.
+To add a kind, write an entry here, a rule that yields it in ``checkers.oracle`` (and in ``checkers.kernel``) or in
+``checkers.group_rules``, and tests for them. The entries are in the order of alarm: the worst kinds first.
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ class FindingKind:
         unreported: the fact that black boxes do not report, which makes this kind invisible; empty: brokers show it.
         hidden_by_effects: when this kind is invisible because only effects show which records were processed:
             ``ALWAYS``, or where ``AT_MOST_ONCE`` is promised; empty: never.
-        sentence: the template of one finding's sentence, where ``t`` is a ``checkers.sentences.AnomalyContext``; empty:
-            a function in ``checkers.explanations`` writes the sentence.
+        sentence: the template of one finding's sentence, where ``t`` is a
+            ``checkers.explanations.anomaly_context.AnomalyContext``; empty: a function in
+            ``checkers.explanations`` writes the sentence.
         jepsen: Jepsen's name; empty: Jepsen has none.
         jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if it differs.
-        advice: what to do about it; continues a sentence that begins with a count, such as "2 records".
+        advice: what to do about it. The rest of a sentence whose subject is a count ("2 records …").
         former: its previous name, which is still accepted.
     """
 

@@ -1,6 +1,6 @@
 """Ownership of a run's processes and temporary files: every process is started here, and none outlives its owner.
 
-An ``ProcessOwner`` has a token, which is in the environment of every process that it starts, a temporary directory, and
+A ``ProcessOwner`` has a token, which is in the environment of every process that it starts, a temporary directory, and
 if needed a chain of the packet filter and containers. When it is closed, or when the harness dies in any way, its
 reaper kills the processes and removes the rest. Directories whose owner and reaper both died (a power cut) are swept by
 the next owner. A program that wipes its environment can only be found by its living owner.

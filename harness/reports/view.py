@@ -36,7 +36,7 @@ _REPORTED |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "ex
 
 @dataclass(frozen=True)
 class ExampleView:
-    """One example of a finding. ``jump``: its begin and end on the timeline, in percent of the width."""
+    """One example of a finding. ``jump``: its start and end on the timeline, in percent of the width."""
 
     sentence: str
     facts: list[tuple[str, str]]

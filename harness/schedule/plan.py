@@ -1,6 +1,6 @@
 """Plans: all steps of a run, with every random draw made. Written before the cluster starts, and never changed.
 
-A plan is made by a schedule and a seed (``schedule.make_plan``), read back from a run folder, or reduced by shrinking.
+A plan is made by a schedule and a seed (``planning.make_plan``), read back from a run folder, or reduced by shrinking.
 ``check_plan`` refuses a plan with impossible steps, from any source, and ``abilities`` one that a back-end cannot
 perform.
 """

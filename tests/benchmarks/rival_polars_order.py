@@ -9,7 +9,7 @@ STREAM = ["tp", "who", "interval"]
 
 
 def jumps(pieces: pl.DataFrame, delivered: pl.LazyFrame, log: pl.LazyFrame) -> dict[str, int]:
-    """Islands that begin below, or not right after, what their stream had before."""
+    """Islands that start below, or not right after, what their stream had before."""
     bounds = (
         col("first_ord").min(),
         col("last_ord").max(),

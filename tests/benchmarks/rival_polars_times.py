@@ -106,7 +106,7 @@ def committed_ahead(ahead: pl.DataFrame, suspects: pl.DataFrame, wanted: pl.Data
 
 
 def early_keys(blocks: pl.DataFrame, early: pl.DataFrame, suspects: pl.DataFrame) -> pl.DataFrame:
-    """The keys of records that were begun before all below were finished, by first begins and first finishes."""
+    """The keys of records that were begun before all below were finished, by first starts and first finishes."""
     begun, done = col("begin_ns").filter(col("begin_ns") > 0).min(), col("done_ns").filter(col("finished")).min()
     firsts = suspects.join(early, on=BLOCK, how="semi").group_by("tp", "offset", "block")
     firsts = firsts.agg(begin_ns=begun, done_ns=done.fill_null(0))

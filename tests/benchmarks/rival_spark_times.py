@@ -76,7 +76,7 @@ def overlapped(delivered: DataFrame, intervals: DataFrame, free: DataFrame) -> D
 
 
 def key_order(delivered: DataFrame) -> DataFrame:
-    """The first begin and the first finish of each offset, along the offsets of its key."""
+    """The first start and the first finish of each offset, along the offsets of its key."""
     key = fn.min_by("key", fn.struct("delivered_ns", "who", "ord")).alias("key")
     begun = fn.min(fn.when(col("begin_ns") > 0, col("begin_ns"))).alias("begin_ns")
     offsets = delivered.groupBy("tp", "offset").agg(key, begun, fn.expr(FIRST_DONE))

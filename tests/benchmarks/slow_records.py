@@ -4,7 +4,7 @@ and the same outage.
     python tests/benchmarks/slow_records.py [--times 3] [--protocol cooperative] [--runs build/slow-records]
 
 Three members, six partitions, 300 records/s; for 15 s every record of one member takes as long as it is let. Members
-have to poll within 4 s, or 60 s where they wait. Counted is, from the begin of the outage until 5 s after its end: for
+have to poll within 4 s, or 60 s where they wait. Counted is, from the start of the outage until 5 s after its end: for
 how long the worst and the middle partition had nothing done, how often the group rebalanced, and records that were
 done more than once. The runs go in turns; medians of all turns. Every run is judged, too, also by whether no partition
 was ever worked on by two members at a time.

@@ -43,7 +43,7 @@ class Held(NamedTuple):
     number: int
     begin_ns: int
     end_ns: int  # of the assigned callback
-    until_ns: int  # the begin of what took it
+    until_ns: int  # the start of what took it
     gone_ns: int  # the end of that
     how: str
 
@@ -76,7 +76,7 @@ class History:
         return cls(client, version, protocol, assignor, events, delivered, log, *reported)
 
     def kinds(self, *kinds: str) -> list[Row]:
-        """The events of members of these kinds, in the order of their begins."""
+        """The events of members of these kinds, in the order of their starts."""
         return sorted((e for e in self.events if e["kind"] in kinds), key=lambda e: int(e["begin_ns"]))
 
     def faults(self, fault: str) -> list[Row]:

@@ -271,7 +271,7 @@ DEFECTS = (
 
 
 def told(history: History, example: Example, *kinds: str) -> list[Row]:
-    """The events of its members of these kinds, in the order of their begins."""
+    """The events of its members of these kinds, in the order of their starts."""
     return [e for e in history.kinds(*kinds) if e["actor"] in example["members"]]
 
 

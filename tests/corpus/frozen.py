@@ -118,7 +118,7 @@ def verdict_of(story: Story, wrong: bool, classic: bool, folder: Path) -> Frozen
     """What the specification says of a hand-written history."""
     history = HistoryBuilder(folder, 2, promises=PROMISES, classic=classic)
     story(history, wrong)
-    return verdict(history.seal(), oracle.judge)
+    return verdict(history.seal(), oracle.detect)
 
 
 def _text(frozen: Frozen) -> str:

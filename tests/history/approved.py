@@ -25,7 +25,7 @@ def told(folder: Path, story: Story) -> str:
     """The verdict, without the checks that found nothing."""
     history = HistoryBuilder(folder, 2, promises=PROMISES)
     story(history, True)
-    verdict = judge(history.seal(), oracle.judge).to_json()
+    verdict = judge(history.seal(), oracle.detect).to_json()
     verdict["checks"] = [check for check in verdict["checks"] if check["findings"]]
     return json.dumps(verdict, indent=1, ensure_ascii=False) + "\n"
 

@@ -166,10 +166,10 @@ class MemberTeller:
         generation: int = 1,
         connection: str = "1",
     ) -> None:
-        """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so.
+        """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its start, if ok or told so.
 
         ``asked``: the program named nothing, and this was stored then.
-        ``logged``: a broker logged the request from 0.5 to 1.5 ms after the begin, with the error (or another one).
+        ``logged``: a broker logged the request from 0.5 to 1.5 ms after the start, with the error (or another one).
         """
         fields: dict[str, Any] = {"outcome": outcome, "error": error or None} if outcome else {}
         begin, end = (at + 0.002, at + 0.002) if mode == "auto" else (at, at + 0.002 if outcome else None)

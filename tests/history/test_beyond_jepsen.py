@@ -14,7 +14,7 @@ from history import beyond_jepsen
 from history.beyond_jepsen import DEMONSTRATIONS, Demonstration, shown
 
 
-@pytest.mark.parametrize("find", [oracle.judge, find_here], ids=["oracle", "kernel"])
+@pytest.mark.parametrize("find", [oracle.detect, find_here], ids=["oracle", "kernel"])
 @pytest.mark.parametrize("demo", DEMONSTRATIONS, ids=lambda demo: demo.tell.__name__)
 def test_each_promise_judges_it_as_told(tmp_path: Path, demo: Demonstration, find: Detector) -> None:
     judged = {promise: shown(judge(demo.build(tmp_path, promise), find)) for promise in demo.verdicts}

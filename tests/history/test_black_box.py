@@ -190,7 +190,7 @@ def test_what_is_left_is_named_with_its_last_owner_by_the_log(
 def found(run: Path, bounds: Bounds = Bounds()) -> list[Any]:  # noqa: B008 (frozen)
     """What the oracle finds, and the kernel too, with whole partitions and with ranges of three records."""
     tables = load(run)
-    seen, facts = oracle.judge(run, tables, bounds)
+    seen, facts = oracle.detect(run, tables, bounds)
     assert not facts.failed
     for longest in ((), (3,)):
         assert find_here(run, tables, bounds, *longest)[0] == seen
@@ -309,7 +309,7 @@ def test_a_pause_by_the_log_rests_on_the_log(tmp_path: Path, part: str, validity
     if part:
         with (run / "history" / "coordinator" / f"{part}.jsonl").open("a") as lines:
             lines.write("torn")
-    assert judge(run, oracle.judge).validity is validity
+    assert judge(run, oracle.detect).validity is validity
 
 
 def pauses_of(h: HistoryBuilder) -> list[Any]:
@@ -400,7 +400,7 @@ def test_what_stands_still_was_not_committed(tmp_path: Path) -> None:
 
 def verdict_of(h: HistoryBuilder) -> Verdict:
     run = h.seal()
-    verdicts = [judge(run, finder) for finder in (oracle.judge, find_here)]
+    verdicts = [judge(run, finder) for finder in (oracle.detect, find_here)]
     assert verdicts[0] == verdicts[1]
     return verdicts[0]
 
@@ -470,7 +470,7 @@ def test_too_little_is_never_valid(tmp_path: Path, lacking: str) -> None:
         )
     else:
         run = h.seal()
-    verdict = judge(run, oracle.judge)
+    verdict = judge(run, oracle.detect)
     assert verdict.validity is (Validity.INVALID if lacking == "commits" else Validity.UNKNOWN)
     if lacking == "commits":
         assert {f.kind for c in verdict.checks for f in c.findings} == {"unconsumed", "stuck-partition"}
@@ -483,7 +483,7 @@ def test_where_members_tell_nothing_is_left_out(tmp_path: Path) -> None:
     b.process(range(4), 2, 1)
     a.commit(10, 3)
     leave(a, b)
-    assert judge(h.seal(), oracle.judge).unjudged == {}
+    assert judge(h.seal(), oracle.detect).unjudged == {}
 
 
 # Every other story, told by members that tell nothing.
@@ -516,7 +516,7 @@ def test_both_judges_agree_of_every_story_and_nobody_is_accused_of_what_nobody_s
     seen = found(run, Bounds(recovers_ns=5 * NS))
     tables = load(run)
     assert all(example(tables, anomaly)["sentence"] for anomaly in seen if anomaly.kind in JUDGED)
-    verdict = judge(run, oracle.judge)
+    verdict = judge(run, oracle.detect)
     assert {f.kind for c in verdict.checks for f in c.findings} <= {*JUDGED, "damaged-file", "unproven-fault"}
 
 
@@ -539,7 +539,7 @@ def test_the_report_draws_who_had_what_by_the_log(tmp_path: Path, classic: bool)
     h.gives(b, 0, 5)
     leave(a)
     run = h.seal()
-    verdict = judge(run, oracle.judge)
+    verdict = judge(run, oracle.detect)
     assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))).owners == verdict.owners
     (run / "verdict.json").write_text(json.dumps(verdict.to_json()))
     folder = folders.read(run)
@@ -561,4 +561,4 @@ def seconds(folder: folders.Folder, *times: int) -> list[float]:
 def test_members_that_tell_what_they_own_are_drawn_by_that(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, 1)
     h.member(0).assigned(1)
-    assert "owners" not in judge(h.seal(), oracle.judge).to_json()
+    assert "owners" not in judge(h.seal(), oracle.detect).to_json()

@@ -20,7 +20,7 @@ COMMITS: dict[str, Any] = {"type": "commits"}
 def check(folder: Path, story: Any, *without: str, **options: Any) -> Check:
     h = HistoryBuilder(folder, 2, promises=[{**COMMITS, **options}])
     story(h, True)
-    verdict = judge(h.seal(without=without), oracle.judge)
+    verdict = judge(h.seal(without=without), oracle.detect)
     return next(c for c in verdict.checks if c.check == "commits")
 
 

@@ -933,7 +933,7 @@ WRONG = [pytest.param(c, form, id=f"{c.tell.__name__}-{form}") for c in CASES fo
 def test_every_finder_performs_these_rules(tmp_path: Path, story: Case, form: str) -> None:
     run = story.build(tmp_path, "wrong", form)
     tables, anomalies = found(run)
-    assert [a for a in oracle.judge(run, tables, Bounds())[0] if a.kind in OWN] == anomalies
+    assert [a for a in oracle.detect(run, tables, Bounds())[0] if a.kind in OWN] == anomalies
     sentence = str(example(tables, anomalies[0])["sentence"])
     assert all(name in sentence for name in anomalies[0].members)
     assert not re.search(r"an unknown|unknown members|--1|  |\(\)|-\d+\.\d+ s|\.\.", sentence), sentence

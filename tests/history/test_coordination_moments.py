@@ -242,7 +242,7 @@ def test_a_partition_is_orphaned_for_longer_than_the_bound(orphaned: Tables) -> 
 
 @pytest.mark.parametrize(("to_ns", "long"), [(LONG_NS + 1, True), (LONG_NS, False)])
 def test_what_somebody_owned_of_it_does_not_count(orphaned: Tables, to_ns: int, long: bool) -> None:
-    """By its own callbacks, for a second at the begin, or at the end."""
+    """By its own callbacks, for a second at the start, or at the end."""
     begin_ns = orphaned.calm.begin_ns
     tables = drained_at(orphaned, begin_ns + NS + to_ns)
     for assigned_ns in (begin_ns - 1, begin_ns):
@@ -337,7 +337,7 @@ def blurred(tables: Tables, *, number: int) -> Tables:
         (restless(*EVERY_4_S[:-1], end_ns=ns(62) - 1), True),
         (restless(*EVERY_4_S[:-1], end_ns=ns(62)), False),  # 5 s at the end
         (restless(ns(26) - 1, *EVERY_4_S[2:]), True),
-        (restless(ns(26), *EVERY_4_S[2:]), False),  # 5 s at the begin
+        (restless(ns(26), *EVERY_4_S[2:]), False),  # 5 s at the start
         (blurred(restless(*EVERY_4_S), number=0), False),  # it may have been 5 s before the next
         (blurred(restless(*EVERY_4_S), number=-1), False),  # or after the one before it
         (restless(*EVERY_4_S[:-2], ns(50.9), end_ns=ns(51) + 1), True),

@@ -59,7 +59,7 @@ def found(folder: Path, story: stories.Story, wrong: bool) -> tuple[Tables, list
     story(h, wrong)
     run = h.seal()
     tables = load(run)
-    return tables, oracle.judge(run, tables, Bounds())[0]
+    return tables, oracle.detect(run, tables, Bounds())[0]
 
 
 @pytest.mark.parametrize(("name", "story"), SHOWN, ids=lambda of: of if isinstance(of, str) else of.__name__)

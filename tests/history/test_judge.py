@@ -83,7 +83,7 @@ def check(verdict: Verdict, name: str) -> Check:
 def test_a_good_life_is_valid_and_says_how_much_was_judged(tmp_path: Path) -> None:
     h = builder(tmp_path)
     good_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     assert verdict.validity == Validity.VALID
     assert {c.check: c.facts_judged for c in verdict.checks} == {
         "faults": 0,
@@ -99,7 +99,7 @@ def test_a_good_life_is_valid_and_says_how_much_was_judged(tmp_path: Path) -> No
 def test_a_loss_is_told_as_a_reader_can_check_it(tmp_path: Path) -> None:
     h = builder(tmp_path)
     lossy_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     assert verdict.validity == Validity.INVALID
     delivery = check(verdict, "delivery")
     lost = [f for f in delivery.findings if f.severity == Severity.VIOLATION]
@@ -118,14 +118,14 @@ def test_a_loss_is_told_as_a_reader_can_check_it(tmp_path: Path) -> None:
 def test_at_most_once_permits_what_was_in_hand_and_no_more(tmp_path: Path) -> None:
     h = builder(tmp_path, [{"type": "delivery", "level": "at-most-once"}])
     lossy_life(h)
-    assert judge(h.seal(), oracle.judge).validity == Validity.VALID
+    assert judge(h.seal(), oracle.detect).validity == Validity.VALID
 
 
 def test_a_zombie_is_permitted_by_assignment_and_not_by_processing(tmp_path: Path) -> None:
     for promises, expected in ((DEFAULT, Validity.VALID), (PROCESSING, Validity.INVALID)):
         h = builder(tmp_path, promises)
         zombie_life(h)
-        verdict = judge(h.seal(), oracle.judge)
+        verdict = judge(h.seal(), oracle.detect)
         assert verdict.validity == expected
         found = {f.kind: f.severity for f in check(verdict, "ownership").findings}
         assert found["assignment-overlap"] == Severity.PERMITTED
@@ -137,7 +137,7 @@ def test_a_zombie_is_permitted_by_assignment_and_not_by_processing(tmp_path: Pat
 def test_what_nobody_promised_is_noted(tmp_path: Path) -> None:
     h = builder(tmp_path, PROCESSING)
     lossy_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     other = check(verdict, "other")
     assert (verdict.validity, other.validity) == (Validity.VALID, Validity.VALID)
     assert {(f.kind, f.severity) for f in other.findings} == {
@@ -149,13 +149,13 @@ def test_what_nobody_promised_is_noted(tmp_path: Path) -> None:
 def test_too_few_facts_are_unknown(tmp_path: Path) -> None:
     h = builder(tmp_path, min_records=100)
     good_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     assert verdict.validity == Validity.UNKNOWN
     assert check(verdict, "delivery").reason.startswith("10 committed records were judged, and 90 are needed")
 
 
 def test_an_empty_run_is_unknown(tmp_path: Path) -> None:
-    verdict = judge(builder(tmp_path).seal(), oracle.judge)
+    verdict = judge(builder(tmp_path).seal(), oracle.detect)
     assert {c.check: c.validity for c in verdict.checks if c.check != "faults"} == dict.fromkeys(
         ("history", "delivery", "order", "ownership", "progress"), Validity.UNKNOWN
     )
@@ -186,7 +186,7 @@ def test_damage_makes_unknown_what_depends_on_it_and_names_the_file(
     run = h.seal(without=[name])
     if how == "damaged" and name != "history/produced":
         (run / name).write_bytes(b"PAR1 or { but no more")
-    verdict = judge(run, oracle.judge)
+    verdict = judge(run, oracle.detect)
     unknown = {c.check for c in verdict.checks if c.validity == Validity.UNKNOWN}
     assert unknown == {"history", *hurt}
     loss = {c.check for c in verdict.checks if c.validity == Validity.INVALID}
@@ -200,7 +200,7 @@ def test_a_hole_in_a_history_is_never_loss(tmp_path: Path) -> None:
     h = builder(tmp_path)
     good_life(h)
     del h.members[0].rows[3]
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     assert verdict.validity == Validity.UNKNOWN
     assert (
         "history/delivered/member-0.1.parquet: 1 deliveries of orders-0 are missing"
@@ -216,7 +216,7 @@ def test_a_finder_that_crashes_leaves_the_check_of_the_faults(tmp_path: Path, ca
     good_life(h)
     run = h.seal()
     verdict = judge(run, broken)
-    assert f"the finder failed on {run}" in caplog.text
+    assert f"the detector failed on {run}" in caplog.text
     assert {c.check for c in verdict.checks if c.validity == Validity.VALID} == {"faults"}
     assert check(verdict, "order").reason == "the records could not be judged: MemoryError: no room"
 
@@ -225,7 +225,7 @@ def test_without_spark_nothing_is_judged_and_nothing_stored(tmp_path: Path) -> N
     h = builder(tmp_path)
     good_life(h)
     run = h.seal()
-    RunFolder(run).write_verdict(judge(run, oracle.judge))
+    RunFolder(run).write_verdict(judge(run, oracle.detect))
     stored = (run / "verdict.json").read_bytes()
     reported = (
         r"no Spark answers at sc://127\.0\.0\.1:1 .*Nothing was judged\. When Spark works, run: fencepost check /"
@@ -237,7 +237,7 @@ def test_without_spark_nothing_is_judged_and_nothing_stored(tmp_path: Path) -> N
 
 def test_a_kind_that_failed_leaves_the_other_checks(tmp_path: Path) -> None:
     def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
-        found, facts = oracle.judge(run, tables, bounds)
+        found, facts = oracle.detect(run, tables, bounds)
         return found, JudgedCounts(**{**vars(facts), "failed": {"key-order": "the rule failed"}})
 
     h = builder(tmp_path)
@@ -252,7 +252,7 @@ def test_a_stop_while_the_host_stood_still_is_unknown(tmp_path: Path) -> None:
         good_life(h)
         h.write(5)
         h.stall(30, 30 + stalled_s)
-        verdict = judge(h.seal(), oracle.judge)
+        verdict = judge(h.seal(), oracle.detect)
         assert check(verdict, "progress").validity == expected
 
 
@@ -265,14 +265,14 @@ def test_the_strictest_progress_sets_the_bound(tmp_path: Path) -> None:
         a.process(range(10), 10)
         a.commit(10, 12)
         a.close(39)
-        assert judge(h.seal(), oracle.judge).validity == expected
+        assert judge(h.seal(), oracle.detect).validity == expected
 
 
 def test_a_run_that_never_drained_has_no_progress_to_judge(tmp_path: Path) -> None:
     h = builder(tmp_path)
     del h.phases["drain"]
     good_life(h)
-    progress = check(judge(h.seal(), oracle.judge), "progress")
+    progress = check(judge(h.seal(), oracle.detect), "progress")
     assert (progress.validity, progress.facts_judged) == (Validity.UNKNOWN, 0)
     assert "the run did not complete its drain" in progress.reason
 
@@ -281,15 +281,15 @@ def test_only_some_checks_are_made_when_asked(tmp_path: Path) -> None:
     h = builder(tmp_path)
     lossy_life(h)
     run = h.seal()
-    assert [c.check for c in judge(run, oracle.judge, only=["order", "faults"]).checks] == ["faults", "order"]
+    assert [c.check for c in judge(run, oracle.detect, only=["order", "faults"]).checks] == ["faults", "order"]
     with pytest.raises(ScenarioError, match=r"there is no check 'odrer' in this run; it has faults, history, delivery"):
-        judge(run, oracle.judge, only=["odrer"])
+        judge(run, oracle.detect, only=["odrer"])
 
 
 def test_a_promise_that_this_version_does_not_know_is_damage_of_the_scenario(tmp_path: Path) -> None:
     h = builder(tmp_path, [{"type": "delivery"}, {"type": "fairness"}])
     good_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     assert verdict.validity == Validity.UNKNOWN
     assert check(verdict, "history").reason.startswith("scenario.json: there is no promise 'fairness'")
 
@@ -297,7 +297,7 @@ def test_a_promise_that_this_version_does_not_know_is_damage_of_the_scenario(tmp
 def test_a_scenario_without_a_promise_is_damaged_too(tmp_path: Path) -> None:
     h = builder(tmp_path, [])
     good_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     assert verdict.validity == Validity.UNKNOWN
     assert check(verdict, "history").reason == "scenario.json: it names no promise, so there is nothing to judge"
 
@@ -310,7 +310,7 @@ def test_counts_are_never_capped_and_examples_are(tmp_path: Path) -> None:
         a.assigned(1 + tp / 100, tp)
         a.commit(tp + 1, 3, tp)
     a.close(39)
-    (finding,) = check(judge(h.seal(), oracle.judge), "delivery").findings
+    (finding,) = check(judge(h.seal(), oracle.detect), "delivery").findings
     assert finding.count == sum(range(1, 16))
     assert [e["count"] for e in finding.examples] == list(range(15, 5, -1))
 
@@ -318,7 +318,7 @@ def test_counts_are_never_capped_and_examples_are(tmp_path: Path) -> None:
 def test_the_verdict_holds_faults_rebalances_and_measures(tmp_path: Path) -> None:
     h = builder(tmp_path, classic=True)
     zombie_life(h)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     (fault,) = verdict.faults
     assert (fault["fault"], fault["begun_s"], fault["proven_s"], fault["healed_s"]) == ("pause", 3.0, 3.0, 12.01)
     assert (fault["took_effect"], fault["expect"], fault["reached"]) == (True, "fenced", True)
@@ -333,7 +333,7 @@ def test_a_rebalance_is_told_with_its_moments(tmp_path: Path) -> None:
     a = h.member(0)
     h.join(a, 1.2504)
     h.round(2.00061, (a, [0]), generation=1)
-    (reported,) = judge(h.seal(), oracle.judge).rebalances
+    (reported,) = judge(h.seal(), oracle.detect).rebalances
     assert (reported["begin_ns"], reported["end_ns"]) == (ns(1.2504), ns(2.00061))
     assert (reported["begin_s"], reported["took_s"]) == (1.25, 0.75)
 
@@ -350,7 +350,7 @@ def test_the_seed_is_that_of_the_scenario_else_of_the_plan(tmp_path: Path, chang
         reported = json.loads((run / name).read_text(encoding="utf-8"))
         reported.update(changed.get(name, {"seed": number}) or {"seed": 0})
         (run / name).write_text(json.dumps(reported), encoding="utf-8")
-    assert judge(run, oracle.judge).seed == seed
+    assert judge(run, oracle.detect).seed == seed
 
 
 @pytest.mark.parametrize("classic", [True, False])
@@ -369,7 +369,7 @@ def test_a_rebalance_says_what_it_dealt(tmp_path: Path, classic: bool) -> None:
         start=1,
     ):
         h.round(number, *has, generation=number)
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     dealt = [(r["moved"], r["most"], r["least"]) for r in verdict.rebalances]
     assert dealt == [(0, 8, 8), (4, 4, 4), (0, 3, 0), (2, 3, 2), (7, 4, 4), (4, 4, 4)]
     assert verdict.measures["partitions_moved"] == 17
@@ -383,7 +383,7 @@ def test_who_leaves_had_its_partitions_until_somebody_else_is_given_them(tmp_pat
     h.round(2, generation=2)
     if next_one:
         h.round(3, (b, range(3)), generation=3)
-    dealt = [(r["moved"], r["most"], r["least"]) for r in judge(h.seal(), oracle.judge).rebalances]
+    dealt = [(r["moved"], r["most"], r["least"]) for r in judge(h.seal(), oracle.detect).rebalances]
     assert dealt == [(0, 2, 1), (2, 3, 3)][: 1 + len(next_one)]
 
 
@@ -392,7 +392,7 @@ def test_who_left_by_the_round_has_nothing_of_it(tmp_path: Path) -> None:
     a, b = h.member(0), h.member(1)
     h.round(1, (a, range(2)), (b, [2]), generation=1)
     h.round(2, (a, range(2)), generation=2)  # what b had is nobody's
-    dealt = [(r["moved"], r["most"], r["least"]) for r in judge(h.seal(), oracle.judge).rebalances]
+    dealt = [(r["moved"], r["most"], r["least"]) for r in judge(h.seal(), oracle.detect).rebalances]
     assert dealt == [(0, 2, 1), (0, 2, 2)]
 
 
@@ -403,7 +403,7 @@ def test_a_member_that_comes_back_to_its_partitions_moves_none(tmp_path: Path) -
     a.assigned(1, reported=False)
     h.round(2, (again, [0]), (b, [1]), generation=2)
     again.assigned(2, reported=False)
-    assert [r["moved"] for r in judge(h.seal(), oracle.judge).rebalances] == [0, 0]
+    assert [r["moved"] for r in judge(h.seal(), oracle.detect).rebalances] == [0, 0]
 
 
 def test_a_rebalance_belongs_to_the_last_step_that_fired_before_it_began(tmp_path: Path) -> None:
@@ -414,7 +414,7 @@ def test_a_rebalance_belongs_to_the_last_step_that_fired_before_it_began(tmp_pat
     h.join(b, 5)
     h.fault("kill", 6, step=1)
     b.assigned(7)
-    rounds = judge(h.seal(), oracle.judge).rebalances
+    rounds = judge(h.seal(), oracle.detect).rebalances
     assert [(r["begin_s"], r["step"]) for r in rounds[:2]] == [(0.99, None), (5.0, 0)]
 
 
@@ -424,7 +424,7 @@ def test_an_interrupted_run_says_in_which_phase_it_ended(tmp_path: Path, sealed:
     good_life(h)
     h.phases = {"provision": (0.0, 0.5), "warm-up": (0.5, 1.0), "chaos": (1.0, None)}
     missing = ["history/log", "history/coordinator", "history/partitions.json"]  # no audit was made
-    verdict = judge(h.seal(without=missing, sealed=sealed), oracle.judge)
+    verdict = judge(h.seal(without=missing, sealed=sealed), oracle.detect)
     assert verdict.validity == Validity.UNKNOWN
     said = {c.check: c.reason for c in verdict.checks if c.check != "faults"}
     assert set(said) == {"history", "delivery", "order", "ownership", "progress"}
@@ -436,7 +436,7 @@ def test_a_phase_that_was_given_up_tells_why_and_later_ones_do_not_hide_it(tmp_p
     h = builder(tmp_path)
     h.phases = {"provision": (0.0, 0.5), "warm-up": (0.5, None), "audit": (60.0, None), "seal": (61.0, 61.5)}
     h.reasons = {"warm-up": "waited 60 s for the group to be stable", "audit": "nobody answered"}
-    verdict = judge(h.seal(), oracle.judge)
+    verdict = judge(h.seal(), oracle.detect)
     expected = "the run ended in phase warm-up, and what should have followed is not in its history"
     assert check(verdict, "history").reason == f"{expected}: waited 60 s for the group to be stable"
     assert check(verdict, "delivery").reason == expected
@@ -446,14 +446,14 @@ def test_a_run_that_went_through_is_not_said_to_be_interrupted(tmp_path: Path) -
     h = builder(tmp_path)
     good_life(h)
     h.phases["audit"], h.phases["seal"] = (40.0, 40.5), (40.5, 40.6)
-    assert judge(h.seal(), oracle.judge).validity == Validity.VALID
+    assert judge(h.seal(), oracle.detect).validity == Validity.VALID
 
 
 def test_an_interrupted_run_is_still_invalid_when_what_it_tells_is_wrong(tmp_path: Path) -> None:
     h = builder(tmp_path)
     h.phases = {"warm-up": (0.0, 1.0), "chaos": (1.0, None)}
     a, _ = rewinding(h)
-    verdict = judge(h.seal(without=["history/log", "history/coordinator"]), oracle.judge)
+    verdict = judge(h.seal(without=["history/log", "history/coordinator"]), oracle.detect)
     delivery = check(verdict, "delivery")
     assert (verdict.validity, delivery.validity) == (Validity.INVALID, Validity.INVALID)
     assert delivery.reason.startswith(f"rewind: {a.name} received 2 records of orders-0 (offsets 2 to 3) again")
@@ -488,7 +488,7 @@ def rewinding(h: HistoryBuilder) -> tuple[MemberTeller, MemberTeller]:
         ("history/events.parquet", Validity.UNKNOWN),
     ],
 )
-@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+@pytest.mark.parametrize("finder", [oracle.detect, find_here], ids=["oracle", "kernel"])
 def test_a_certain_violation_counts_whatever_is_missing_elsewhere(
     tmp_path: Path, name: str, expected: Validity, finder: Detector
 ) -> None:
@@ -510,7 +510,7 @@ def test_event_lines_that_are_damaged_hurt_whom_they_are_about(tmp_path: Path, a
         lines.write("no event\n")
     seal(run)
     expected = Validity.INVALID if actor == "member-1.1" else Validity.UNKNOWN
-    assert check(judge(run, oracle.judge), "delivery").validity == expected
+    assert check(judge(run, oracle.detect), "delivery").validity == expected
 
 
 @pytest.mark.parametrize(
@@ -525,29 +525,29 @@ def test_a_lost_write_is_certain_only_with_the_audit(tmp_path: Path, lacks: list
     h = builder(tmp_path, [{"type": "delivery"}])
     good_life(h)
     del h.log[4]
-    verdict = judge(h.seal(without=lacks), oracle.judge)
+    verdict = judge(h.seal(without=lacks), oracle.detect)
     assert check(verdict, "delivery").validity == expected
 
 
-@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+@pytest.mark.parametrize("finder", [oracle.detect, find_here], ids=["oracle", "kernel"])
 def test_a_rule_that_crashes_fails_its_kinds_and_no_others(
     tmp_path: Path, finder: Detector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(subject: object) -> list[Detection]:
         raise RuntimeError("planted")
 
-    if finder is oracle.judge:
+    if finder is oracle.detect:
         monkeypatch.setitem(oracle.RULES, broken, ("key-order",))
     monkeypatch.setitem(group_rules.RULES, broken, ("dead-member",))
     h = builder(tmp_path)
     good_life(h)
     run = h.seal()
     failed = finder(run, load(run), Bounds())[1].failed
-    assert set(failed) == {"dead-member", *(["key-order"] if finder is oracle.judge else [])}
+    assert set(failed) == {"dead-member", *(["key-order"] if finder is oracle.detect else [])}
     assert set(failed.values()) == {"the rule broken failed: RuntimeError: planted"}
 
 
-@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+@pytest.mark.parametrize("finder", [oracle.detect, find_here], ids=["oracle", "kernel"])
 def test_records_that_cannot_be_read_are_named(tmp_path: Path, finder: Detector) -> None:
     h = builder(tmp_path)
     good_life(h)
@@ -559,7 +559,7 @@ def test_records_that_cannot_be_read_are_named(tmp_path: Path, finder: Detector)
 
 def test_a_rule_that_failed_on_some_records_takes_nothing_from_what_it_found(tmp_path: Path) -> None:
     def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts]:
-        found, facts = oracle.judge(run, tables, bounds)
+        found, facts = oracle.detect(run, tables, bounds)
         return found, replace(facts, failed=dict.fromkeys(("rewind", "key-order"), "the rule failed"))
 
     h = builder(tmp_path)
@@ -569,7 +569,7 @@ def test_a_rule_that_failed_on_some_records_takes_nothing_from_what_it_found(tmp
     assert check(verdict, "order").validity == Validity.UNKNOWN
 
 
-@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+@pytest.mark.parametrize("finder", [oracle.detect, find_here], ids=["oracle", "kernel"])
 def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: Path, finder: Detector) -> None:
     h = builder(tmp_path)
     h.write(10)
@@ -619,7 +619,7 @@ def test_a_file_tells_whom_it_is_about(file: str, actor: str) -> None:
 def test_what_was_seen_and_is_not_certain_is_a_note_that_says_why(tmp_path: Path) -> None:
     h = builder(tmp_path, [{"type": "delivery"}])
     good_life(h)
-    verdict = judge(h.seal(without=["history/log"]), oracle.judge)
+    verdict = judge(h.seal(without=["history/log"]), oracle.detect)
     reported = {(f.kind, f.severity, f.reason) for f in check(verdict, "delivery").findings}
     why = "missing evidence may explain it: history/log: it holds no Parquet file"
     kinds = ("lost-write", "delivered-then-lost")
@@ -630,6 +630,6 @@ def test_a_file_of_a_producer_that_is_missing_is_noticed(tmp_path: Path) -> None
     for name in ("producer-0.parquet", "producer-0.unacked.parquet"):
         h = builder(tmp_path)
         good_life(h)
-        verdict = judge(h.seal(without=[f"history/produced/{name}"]), oracle.judge)
+        verdict = judge(h.seal(without=[f"history/produced/{name}"]), oracle.detect)
         assert verdict.validity == Validity.UNKNOWN
         assert check(verdict, "delivery").reason == f"history/produced/{name}: it is missing, but this producer ran"

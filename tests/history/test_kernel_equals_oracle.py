@@ -68,7 +68,7 @@ def test_fresh_histories(request: pytest.FixtureRequest, tmp_path: Path, tell: T
 def agreed(run: Path, bounds: Bounds = STRICT) -> Found:
     """What the oracle finds, and the kernel too. However odd a history is, no rule may crash on it."""
     tables = load(run)
-    expected = oracle.judge(run, tables, bounds)
+    expected = oracle.detect(run, tables, bounds)
     assert not expected[1].failed
     assert detector.find_here(run, tables, bounds) == expected
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +83,7 @@ def verdict_of(h: HistoryBuilder) -> Verdict:
     run = h.seal()
     agreed(run)
     verdict = judge(run, detector.find_here)
-    assert verdict == judge(run, oracle.judge)
+    assert verdict == judge(run, oracle.detect)
     return verdict
 
 

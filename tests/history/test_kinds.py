@@ -34,7 +34,7 @@ def case(story: Story) -> Story:
 def told_by(h: HistoryBuilder) -> list[Told]:
     run = h.seal()
     recovers_s = max((p.get("recovers_within_s", 0) for p in h.promises), default=0)
-    found, facts = oracle.judge(run, load(run), Bounds(recovers_ns=recovers_s * NS))
+    found, facts = oracle.detect(run, load(run), Bounds(recovers_ns=recovers_s * NS))
     assert not facts.failed
     return sorted((a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found)
 
@@ -921,7 +921,7 @@ def two_owners(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 
 @case
 def two_callbacks_that_cross_own_nothing_certainly(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
-    """Between the begin of giving up and the end of being assigned nobody knows."""
+    """Between the start of giving up and the end of being assigned nobody knows."""
     a, b = two(h)
     a.commit(6, 3.5)
     a.revoked(5, took=0.5)

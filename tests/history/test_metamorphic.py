@@ -68,7 +68,7 @@ def told_in_another_way(run: Path, how: str) -> None:
         (expected, counted), (found, counts) = agreed(run, STRICT), agreed(other, STRICT)
         assert found == sorted(map(anomaly, expected))
         assert counts == facts(counted)
-        assert gist(judge(other, oracle.judge)) == gist(judge(run, oracle.judge))
+        assert gist(judge(other, oracle.detect)) == gist(judge(run, oracle.detect))
 
 
 def gist(verdict: Verdict) -> object:
@@ -132,7 +132,7 @@ def test_one_more_correct_member_adds_nothing(tmp_path: Path, tell: Callable[...
         (found, facts), (expected, counted) = agreed(along, STRICT), agreed(alone, STRICT)
         assert found == [anomaly for anomaly in expected if anomaly.kind != WHOLE_GROUP]
         assert facts.finished == counted.finished + 5
-        assert found != expected or states(judge(along, oracle.judge)) == states(judge(alone, oracle.judge))
+        assert found != expected or states(judge(along, oracle.detect)) == states(judge(alone, oracle.detect))
 
 
 def states(verdict: Verdict) -> object:

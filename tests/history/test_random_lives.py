@@ -41,7 +41,7 @@ def test_fresh_lives_of_correct_members_are_valid(request: pytest.FixtureRequest
 
 def kept_its_promises(run: Path) -> set[str]:
     """What was permitted; nothing else was seen."""
-    verdict = judge(run, oracle.judge)
+    verdict = judge(run, oracle.detect)
     findings = [f for check in verdict.checks for f in check.findings]
     wrong = [(f.kind, f.examples[0]["sentence"]) for f in findings if f.severity != Severity.PERMITTED]
     assert not wrong
@@ -52,7 +52,7 @@ def kept_its_promises(run: Path) -> set[str]:
 @pytest.mark.parametrize("seed", range(0, LIVES, 10))
 def test_a_history_is_drawn_from_its_seed_alone(tmp_path: Path, seed: int) -> None:
     runs = [wild(tmp_path / name, seed) for name in ("a", "b")]
-    first, second = (judge(run, oracle.judge) for run in runs)
+    first, second = (judge(run, oracle.detect) for run in runs)
     assert first == second
 
 
@@ -64,5 +64,5 @@ def test_every_kind_of_finding_occurs(tmp_path: Path) -> None:
     for tell in (wild, odd_histories.tell):
         for seed in range(KINDS):
             run = tell(tmp_path, seed)
-            found |= {anomaly.kind for anomaly in oracle.judge(run, load(run), STRICT)[0]}
+            found |= {anomaly.kind for anomaly in oracle.detect(run, load(run), STRICT)[0]}
     assert found == kinds - {"rebalance-on-static-bounce"}, "all of that would have to come together by chance"

@@ -70,6 +70,6 @@ def told(folder: Path, story: Story, wrong: bool, partitions: int = 1) -> Path:
 def judged(run: Path, rivals: Any) -> dict[str, int]:
     """The judge's answer, as that of a rival."""
     counts: Counter[str] = Counter()
-    for anomaly in oracle.judge(run, load(run), Bounds())[0]:
+    for anomaly in oracle.detect(run, load(run), Bounds())[0]:
         counts[anomaly.kind] += anomaly.count
     return dict(rivals.answer((kind, count) for kind, count in counts.items() if kind in rivals.KINDS))

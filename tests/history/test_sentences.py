@@ -578,7 +578,7 @@ def test_each_sentence_has_its_place_and_no_loose_end(tmp_path: Path) -> None:
         h = HistoryBuilder(tmp_path / story.__name__, 2)
         story(h, True)
         tables = load(h.seal())
-        for anomaly in oracle.judge(tables.run, tables, Bounds())[0]:
+        for anomaly in oracle.detect(tables.run, tables, Bounds())[0]:
             if anomaly.kind in SENTENCES:
                 sentence = example(tables, anomaly)["sentence"]
                 assert "orders-" in sentence, sentence
@@ -594,7 +594,7 @@ def test_a_seek_of_the_program_is_a_witness_of_the_rewind(tmp_path: Path) -> Non
     a.seek(5, 4)
     a.process(range(5, 10), 5)
     tables = load(h.seal())
-    anomaly = oracle.judge(tables.run, tables, Bounds())[0][0]
+    anomaly = oracle.detect(tables.run, tables, Bounds())[0][0]
     assert "4.000 s: the program of member-0.1 moved its position to 5" in example(tables, anomaly)["witnesses"]
 
 

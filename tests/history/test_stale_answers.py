@@ -72,7 +72,7 @@ def a_stale_answer_that_a_member_begins_by(h: HistoryBuilder, wrong: bool) -> It
 
 @case
 def a_stale_answer_of_no_committed_offset(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
-    """The client resets its position to the begin; right is that where the offset was deleted."""
+    """The client resets its position to the start; right is that where the offset was deleted."""
     _, b = handed_over(h)
     if not wrong:
         h.accepts(None, 4.8)
@@ -261,7 +261,7 @@ def a_second_effect_with_no_answer_seen(h: HistoryBuilder, wrong: bool) -> Itera
 
 
 def verdict(h: HistoryBuilder, without: Iterable[str] = ()) -> Verdict:
-    return judge(h.seal(without=without), oracle.judge)
+    return judge(h.seal(without=without), oracle.detect)
 
 
 def check(of: Verdict, name: str) -> Check:

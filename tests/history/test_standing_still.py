@@ -30,7 +30,7 @@ def shown(h: HistoryBuilder, kind: str, bounds: Bounds = BOUNDS) -> list[Told]:
     """What the oracle finds of a kind, and the kernel too; times in seconds since the run's start."""
     run = h.seal()
     tables = load(run)
-    found, facts = oracle.judge(run, tables, bounds)
+    found, facts = oracle.detect(run, tables, bounds)
     assert not facts.failed
     assert find_here(run, tables, bounds)[0] == found
     assert find_here(run, tables, bounds, 3)[0] == found

@@ -31,4 +31,4 @@ def test_what_was_planted_is_found_and_nothing_else(tmp_path: Path, name: str, d
         counts[anomaly.kind] += anomaly.count
     assert counts == synthetic.planted(shape)
     assert not facts.failed
-    assert (found, facts) == oracle.judge(run, tables, Bounds())
+    assert (found, facts) == oracle.detect(run, tables, Bounds())

@@ -152,7 +152,7 @@ def test_a_commit_is_accepted_by_its_line(line: dict[str, Any], accepted: Offset
     ],
 )
 def test_a_commit_is_answered_by_the_first_answer_that_can_be_its_own(ends: list[int], answered_ns: int) -> None:
-    commits = [answered(4, end_ns, begin_ns=-end_ns) for end_ns in ends]  # not in the order of their begins
+    commits = [answered(4, end_ns, begin_ns=-end_ns) for end_ns in ends]  # not in the order of their starts
     (found,) = accepted_of([LINE], commits)
     assert found == ACCEPTED._replace(answered_ns=answered_ns)
 
@@ -173,7 +173,7 @@ def test_what_was_overtaken_is_apart_and_was_settled_when_its_transaction_ended(
 
 
 def test_without_lines_the_answers_are_the_log() -> None:
-    """Written somewhere between a commit's begin and its answer."""
+    """Written somewhere between a commit's start and its answer."""
     commits = [
         *(answered(6, 21, begin_ns=12), answered(5, 9, tp=1, begin_ns=2), answered(4, 9, begin_ns=5)),
         *(answered(7, 0), answered(8, 30, outcome="fail"), answered(9, 31, outcome="info")),

@@ -16,12 +16,12 @@ from fencepost.checkers.tables import load
 
 def verdict(run: Path) -> object:
     """All that a reader sees: tables, oracle, promises, certainty and sentences make it."""
-    return judge(run, oracle.judge)
+    return judge(run, oracle.detect)
 
 
 def strictly(run: Path) -> object:
     """Findings by bounds that random histories reach."""
-    return oracle.judge(run, load(run), STRICT)
+    return oracle.detect(run, load(run), STRICT)
 
 
 def by_kernel(run: Path) -> object:

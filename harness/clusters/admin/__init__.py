@@ -1,4 +1,4 @@
-"""The administrator of a cluster, past all proxies: the only one that there is.
+"""The only admin client; it bypasses the proxies.
 
 It sends requests of kafka-python, which has Kafka's whole protocol. confluent-kafka's AdminClient reassigns no
 partitions, removes no members of a group and does not ask a chosen broker (who coordinates, who leads). What is used of

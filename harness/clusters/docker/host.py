@@ -49,7 +49,7 @@ GATEWAY = 252  # the last part of this machine's own address in both
 
 
 class ContainerHost:
-    """Starts processes in containers. Satisfies ``Host``."""
+    """Starts processes in containers. Satisfies ``ClusterHost``."""
 
     def __init__(
         self, owner: ProcessOwner, containers: Containers, made: Images, number: int, members: Sequence[Environment]

@@ -9,10 +9,10 @@ Most programs do not report this, so a rule stands in for it:
     programs that collect records over several polls, or hand them to other threads.
 ``told``
     A record is processed when the program reports it, whatever it polls or commits. For programs that do so: by JSON
-    lines (``lines``) or by calling ``say.processed``.
+    lines (``json_lines``) or by calling ``api.processed``.
 ``effect``
-    The judge decides, by what the audit finds (``checkers.tables.processing_rules``): nobody knows meanwhile, so what
-    is recorded is as with ``next-poll``.
+    The judge decides, by what the audit finds (``checkers.tables.processing_rules``). Until then, record as
+    ``next-poll`` does.
 
 Within a partition records are processed one after the other: a record begins when the previous one is processed.
 """

@@ -1,4 +1,4 @@
-"""Planted bugs: members that commit wrong offsets, or start at another offset than the committed one. See ``planted``.
+"""Planted bugs: members that commit wrong offsets, or start at another than the committed one. See ``planted_bugs``.
 
 ``off-by-one``
     Commits the last processed offset instead of the next one to read.

@@ -1,4 +1,4 @@
-"""Planted bugs: members that produce in transactions and commit their offsets wrongly. See ``planted``.
+"""Planted bugs: members that produce in transactions and commit their offsets wrongly. See ``planted_bugs``.
 
 ``offsets-first``
     Commits the offsets of a poll with its consumer, waits ``BETWEEN_S``, and then commits the transaction.

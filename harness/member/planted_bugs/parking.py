@@ -1,4 +1,4 @@
-"""Planted bugs: members that handle records wrongly that they cannot process. See ``planted``.
+"""Planted bugs: members that handle records wrongly that they cannot process. See ``planted_bugs``.
 
 ``swallowed-errors``
     Catches the exception of its handler, writes no dead letter, and records the record as processed.

@@ -1,4 +1,4 @@
-"""Planted bugs in the pool of worker threads. See ``planted``.
+"""Planted bugs in the pool of worker threads. See ``planted_bugs``.
 
 ``unawaited-workers``
     The revoked callback neither waits for the workers nor drops records that they have not begun: they process records

@@ -1,4 +1,4 @@
-"""Planted bugs: members that stop making progress. See ``planted``.
+"""Planted bugs: members that stop making progress. See ``planted_bugs``.
 
 ``die-silently``
     Some time after the warm-up its process exits in the middle of its work, with exit code 0 and without a message: it

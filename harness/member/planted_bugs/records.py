@@ -1,4 +1,4 @@
-"""Planted bugs: members that process records wrongly. See ``planted``.
+"""Planted bugs: members that process records wrongly. See ``planted_bugs``.
 
 ``seek-back``
     Every second, seeks one of its partitions back by a few records inside one assignment interval. It commits only

@@ -75,7 +75,7 @@ def last_ns(facts: Iterable[Fact]) -> int:
 
 
 def ownership(facts: Sequence[Fact]) -> list[OwnershipInterval]:
-    """All assignment intervals, by their begin. ``facts`` must be sorted by their begin."""
+    """All assignment intervals, by their start. ``facts`` must be sorted by their start."""
     rows, horizon = _events(facts), last_ns(facts)
     places = sorted({(fact.topic, fact.partition) for fact in facts if fact.topic})
     names = [f"{topic}-{partition}" for topic, partition in places]

@@ -120,7 +120,7 @@ class Run:
         return offsets_by_partition(sent[sent["acked_ns"] > 0])
 
     def holdings(self) -> dict[int, list[tuple[int, int, str]]]:
-        """For each partition the certain intervals of ownership, from an assigned's end to the give-up's begin."""
+        """For each partition the certain intervals of ownership, from an assigned's end to the give-up's start."""
         died = {e["actor"]: e["begin_ns"] for e in self.events("ended")}
         marks = sorted(
             (e for kind in ("assigned", "revoked", "lost") for e in self.events(kind)), key=lambda e: e["begin_ns"]

@@ -358,7 +358,7 @@ def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_onl
     assert all(abs(after - before) > 100 for before, after in moves.values())
     assert not fault.shift_by or {after - before for before, after in moves.values()} == {fault.shift_by}
 
-    accused, _ = oracle.judge(run.folder, replace(tables, acts=()), Bounds())
+    accused, _ = oracle.detect(run.folder, replace(tables, acts=()), Bounds())
     assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse}
 
 
@@ -392,7 +392,7 @@ def test_what_members_write_elsewhere_twice_or_not_at_all_after_a_reset_is_permi
     assert run.verdict.validity is Validity.VALID, run.verdict
     found = [finding for check in run.verdict.checks for finding in check.findings]
     assert kind in {f.kind for f in found if {example.get("excuse") for example in f.examples} == {EXCUSE}}
-    accused, _ = oracle.judge(run.folder, replace(load(run.folder), acts=()), Bounds())
+    accused, _ = oracle.detect(run.folder, replace(load(run.folder), acts=()), Bounds())
     assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse.startswith("declared act")}
 
 
@@ -446,7 +446,7 @@ def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_
     # Of a partition of which nothing was committed by then there is nothing to delete.
     assert {one.line["partition"] for one in settled(before) if one.in_force} == {line["partition"] for line in deleted}
     tables = load(run.folder)
-    accused, _ = oracle.judge(run.folder, replace(tables, acts=()), Bounds())
+    accused, _ = oracle.detect(run.folder, replace(tables, acts=()), Bounds())
     assert {"lost-write", "delivered-then-lost"} <= {anomaly.kind for anomaly in accused if not anomaly.excuse}
 
 

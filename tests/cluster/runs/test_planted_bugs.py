@@ -85,7 +85,7 @@ def write(cluster, topics, *records):
         assert producer.flush(20) == 0
 
 
-# What somebody does, and at the begin of which part of a run, in which producers or members are still at work or not.
+# What somebody does, and at the start of which part of a run, in which producers or members are still at work or not.
 ACTS = {
     "make topics anew": ("_audit", make_topics_anew),
     "write again": ("_drain", write_again),

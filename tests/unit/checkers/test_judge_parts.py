@@ -161,4 +161,4 @@ def test_a_partition_may_be_nobodys_for_as_long_as_progress_is_promised_within(p
 def test_a_verdict_bears_the_name_of_its_scenario(tmp_path: Path) -> None:
     run = HistoryBuilder(tmp_path, 1).seal()
     reported = json.loads((run / "scenario.json").read_text())
-    assert reported["scenario"]["name"] == judging.judge(run, oracle.judge).scenario != run.name
+    assert reported["scenario"]["name"] == judging.judge(run, oracle.detect).scenario != run.name

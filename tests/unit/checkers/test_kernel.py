@@ -48,12 +48,12 @@ SIGHTINGS = st.lists(
 
 
 @given(SIGHTINGS, st.integers(0, 30))
-def test_tallies_add_up_to_what_the_sightings_add_up_to(sightings: list[Detection], half: int) -> None:
-    tallies = Aggregates()
-    tallies.put_sightings(sightings[:half])
+def test_aggregates_add_up_to_what_the_sightings_add_up_to(sightings: list[Detection], half: int) -> None:
+    aggregates = Aggregates()
+    aggregates.put_sightings(sightings[:half])
     rest = sightings[half:]
     names = [("a",), ("b",), ("a", "b")]
-    tallies.put_many(
+    aggregates.put_many(
         "rewind",
         0,
         [np.array([names.index(s.members) for s in rest]), np.array([s.cause == "seek" for s in rest])],
@@ -63,7 +63,7 @@ def test_tallies_add_up_to_what_the_sightings_add_up_to(sightings: list[Detectio
         to_ns=np.array([s.to_ns for s in rest]),
         count=np.array([s.count for s in rest]),
     )
-    assert tallies.anomalies(PARTITIONS) == aggregate(sightings, PARTITIONS)
+    assert aggregates.anomalies(PARTITIONS) == aggregate(sightings, PARTITIONS)
 
 
 @given(st.lists(st.integers(0, 60) | st.integers(10**12, 10**12 + 60), max_size=40), st.integers(-1, 70))
@@ -145,26 +145,26 @@ def test_every_range_gets_the_sends_without_an_offset_and_only_its_own_row_group
 
 
 def edges_of(*ranges: tuple[int, int, int]) -> Aggregates:
-    """Ranges of ten offsets with the times of their first begin and last finish."""
-    tallies = Aggregates()
+    """Ranges of ten offsets with the times of their first start and last finish."""
+    aggregates = Aggregates()
     for low, begun, finished in ranges:
         cause = f"{low} {low + 10}"
-        tallies.put("#edge", 0, Label(cause=cause), Totals(1, -1, -1, begun, finished))
-        tallies.put("#key-order", 0, Label(("a",), cause, "an excuse"), Totals(1, low, low, begun, finished))
-    return tallies
+        aggregates.put("#edge", 0, Label(cause=cause), Totals(1, -1, -1, begun, finished))
+        aggregates.put("#key-order", 0, Label(("a",), cause, "an excuse"), Totals(1, low, low, begun, finished))
+    return aggregates
 
 
 def test_ranges_that_follow_one_another_in_time_are_not_judged_again() -> None:
-    tallies = edges_of((0, 1, 5), (10, 5, 9), (20, 9, 12))
-    assert boundary_tasks(tallies, groups_of(30)) == []
-    assert tallies["key-order", 0, ("a",), "", "an excuse"] == Totals(3, 0, 20, 1, 12)
+    aggregates = edges_of((0, 1, 5), (10, 5, 9), (20, 9, 12))
+    assert boundary_tasks(aggregates, groups_of(30)) == []
+    assert aggregates["key-order", 0, ("a",), "", "an excuse"] == Totals(3, 0, 20, 1, 12)
 
 
 def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() -> None:
-    tallies = edges_of((0, 1, 5), (10, 5, 30), (20, 31, 32), (30, 29, 40), (40, 41, 50))
-    again = boundary_tasks(tallies, groups_of(50))
+    aggregates = edges_of((0, 1, 5), (10, 5, 30), (20, 31, 32), (30, 29, 40), (40, 41, 50))
+    again = boundary_tasks(aggregates, groups_of(50))
     assert [(task.rules, task.low, task.high) for task in again] == [("keys", 10, 40)]
-    assert tallies["key-order", 0, ("a",), "", "an excuse"].count == 2  # of the first and the last range
+    assert aggregates["key-order", 0, ("a",), "", "an excuse"].count == 2  # of the first and the last range
 
 
 @pytest.mark.parametrize(
@@ -185,19 +185,19 @@ def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() 
 def test_ranges_where_the_numbers_of_a_writer_do_not_ascend_are_judged_again(
     sends: list[tuple[int, str, int, int, int]], again: list[tuple[int, int]]
 ) -> None:
-    tallies = Aggregates()
+    aggregates = Aggregates()
     for low, writer, falls, first, last in sends:
-        tallies.put("#sends", 0, Label((writer,), f"{low} {low + 10}"), Totals(falls, first, last))
-    assert [(task.rules, task.low, task.high) for task in boundary_tasks(tallies, groups_of(50))] == [
+        aggregates.put("#sends", 0, Label((writer,), f"{low} {low + 10}"), Totals(falls, first, last))
+    assert [(task.rules, task.low, task.high) for task in boundary_tasks(aggregates, groups_of(50))] == [
         ("sends", low, high) for low, high in again
     ]
 
 
 def test_work_that_meets_in_time_is_judged_again() -> None:
-    tallies = Aggregates()
-    tallies.put("#span", 0, Label(("a",), "0"), Totals(from_ns=1, to_ns=10))
-    tallies.put("#span", 0, Label(("b",), "0"), Totals(from_ns=8, to_ns=20))
-    again = boundary_tasks(tallies, groups_of(50))
+    aggregates = Aggregates()
+    aggregates.put("#span", 0, Label(("a",), "0"), Totals(from_ns=1, to_ns=10))
+    aggregates.put("#span", 0, Label(("b",), "0"), Totals(from_ns=8, to_ns=20))
+    again = boundary_tasks(aggregates, groups_of(50))
     assert [(task.rules, task.spans) for task in again] == [("overlap", ((8, 10),))]
 
 

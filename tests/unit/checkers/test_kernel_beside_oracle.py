@@ -13,7 +13,7 @@ from fencepost.checkers.detections import Detection, aggregate
 from fencepost.checkers.kernel.aggregates import Aggregates, Label
 from fencepost.checkers.kernel.commits import off_by_one, off_by_one_of
 from fencepost.checkers.kernel.context import KernelContext
-from fencepost.checkers.kernel.members import stuck_member_of, work_without_polls
+from fencepost.checkers.kernel.members import stuck_member, stuck_member_of
 from fencepost.checkers.kernel.partitioning import WIDTH, cut
 from fencepost.checkers.kernel.task_data import TaskData
 from fencepost.checkers.oracle import History
@@ -41,22 +41,22 @@ def found(of: History, rule: kernel.Rule, width: int) -> list[Anomaly]:
     files = Held(of.records, width + 1)
     tasks = cut(files.groups, of.tables.partitions, width)
     parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
-    judged, tallies = KernelContext.of(of.tables, BOUNDS, _starts(of.tables, files.groups), parts), Aggregates()
+    judged, aggregates = KernelContext.of(of.tables, BOUNDS, _starts(of.tables, files.groups), parts), Aggregates()
     for task in tasks:
-        for part in kernel._parts(TaskData(judged, files, task, tallies)):
+        for part in kernel._parts(TaskData(judged, files, task, aggregates)):
             if rule in kernel.RULES[task.rules]:
                 rule(part)
     more = Aggregates()
-    for task in boundary_tasks(tallies, files.groups):
+    for task in boundary_tasks(aggregates, files.groups):
         if rule in kernel.RULES[task.rules]:
             rule(TaskData(judged, files, task, more))
     for (kind, tp, *label), numbers in more.items():
-        tallies.put(kind, tp, Label(*label), numbers)
+        aggregates.put(kind, tp, Label(*label), numbers)
     if rule is off_by_one:
-        tallies.put_sightings(off_by_one_of(tallies, of.tables))
-    if rule is work_without_polls:
-        tallies.put_sightings(stuck_member_of(tallies, judged))
-    return tallies.anomalies(of.tables.partitions)
+        aggregates.put_sightings(off_by_one_of(aggregates, of.tables))
+    if rule is stuck_member:
+        aggregates.put_sightings(stuck_member_of(aggregates, judged))
+    return aggregates.anomalies(of.tables.partitions)
 
 
 EACH_RULE = pytest.mark.parametrize(("rule", "kinds"), RULES.items(), ids=[kinds[0] for kinds in RULES.values()])

@@ -69,7 +69,7 @@ def test_the_warm_up_is_a_turn_for_each_core_and_more() -> None:
     here = Here()
     detector.warm_up(here)
     assert len(here.turns) == detector.BUNDLES_EACH * here.cores
-    assert {numbers.count for tallies in here.turns for numbers in tallies.values()} == {0}
+    assert {numbers.count for aggregates in here.turns for numbers in aggregates.values()} == {0}
 
 
 def test_the_rules_of_tasks_and_of_the_driver_have_all_kinds_but_those_of_faults_and_files(tmp_path: Path) -> None:

@@ -80,9 +80,9 @@ def test_files_that_hold_no_records_are_damage_of_their_part(tmp_path: Path) -> 
 
 
 def test_what_a_worker_could_not_read_is_damage_of_its_part() -> None:
-    tallies = Aggregates()
-    tallies.put("#damaged", -1, Label(("history/delivered/a.parquet",), "torn"), Totals(1))
-    (damage,) = _facts(tallies, {}, ()).damage
+    aggregates = Aggregates()
+    aggregates.put("#damaged", -1, Label(("history/delivered/a.parquet",), "torn"), Totals(1))
+    (damage,) = _facts(aggregates, {}, ()).damage
     assert (damage.part, damage.file, damage.what) == ("delivered", "history/delivered/a.parquet", "torn")
 
 

@@ -1,4 +1,4 @@
-"""The event log: one line per write, ends that repeat their begins, and readers that live with torn lines."""
+"""The event log: one line per write, ends that repeat their starts, and readers that live with torn lines."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class ConfluentKafka:
         self._starts.update(offsets)
 
     def store(self, offsets: Mapping[Tp, int]) -> None:
-        """See ``Stores``."""
+        """See ``StoreOffsets``."""
         self._guarded(lambda: self._consumer.store_offsets(offsets=partitions_of(offsets)))()
 
     def unsubscribe(self) -> None:

@@ -41,6 +41,6 @@ def cause(error: client.KafkaError) -> str:
 
 
 def error_event(error: client.KafkaError) -> Tuple[str, str, bool]:
-    """The arguments of ``Listener.error`` for an error: name, text, whether it is fatal."""
+    """The arguments of ``ClientListener.error`` for an error: name, text, whether it is fatal."""
     fatal = error.fatal() or error.code() == client.KafkaError._FATAL
     return cause(error) if fatal else error_name(error), error.str(), fatal

@@ -14,7 +14,7 @@ MAGIC = b"CGMDv2:"  # prefix of serialised group metadata
 
 
 def answered(partitions: Iterable[client.TopicPartition], whole: str = "") -> Tuple[Dict[Tp, int], Dict[Tp, str]]:
-    """The arguments of ``Listener.committed`` for the answer to a commit: offsets, and an error name for each.
+    """The arguments of ``ClientListener.committed`` for the answer to a commit: offsets, and an error name for each.
 
     Args:
         whole: the error name for partitions that have none of their own.
