@@ -30,6 +30,11 @@ _LOG = logging.getLogger(__name__)
 Rule = Callable[[TaskData], None]
 
 SENDS = ("duplicate-write", "nonmonotonic-send")
+# Three groups of rules, by what a task of a cut partition has:
+# - OFFSETS: all deliveries, sends and log records of a range of offsets, in the order of offsets;
+# - STREAMS: the deliveries of one incarnation, in the order in which it received them; no sends, no log;
+# - STUCK: the times of delivery and of the log of a whole partition.
+# ``columns.NEEDED`` lists their columns. A partition that is not cut is one task with all rules.
 OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.facts: (),
     delivery.lost_and_vanished: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),

@@ -217,7 +217,11 @@ class Promise(Protocol):
     kinds: ClassVar[Mapping[str, str]]
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
-        """``violation``, ``permitted`` or ``note`` for an anomaly of one of its kinds."""
+        """``violation``, ``permitted`` or ``note`` for an anomaly of one of its kinds.
+
+        A kind that an option promises is ``permitted`` without it. Else it counts as promised, and lack of its evidence
+        makes the verdict ``unknown``.
+        """
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ class Impact(StrEnum):
     """One impact on a member."""
 
     FREEZES = "freezes"  # the process does not run from the proof to the undo, so it cannot notice anything meanwhile
-    ENDS = "ends"  # the process ends: the member is not to blame if it ends again, or is refused when it restarts
+    ENDS = "ends"  # it ends, at once or later: the member is not to blame if it ends again or is refused at its restart
     DELAYS = "delays"  # records in flight may be late: their durations say nothing about the member's handler
     DUPLICATES = "duplicates"  # another process uses its ``group.instance.id``: the brokers must refuse one of the two
 
