@@ -5,9 +5,10 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(MINIMUM)' 2>/dev/null && echo $$p && break; done || echo python3)
 BIN := .venv/bin
-# The number of processes for `make test`. A run mostly waits, and needs 3 GB; 0: all tests in one process.
+# The number of processes for `make test`. A run mostly waits, so three share two cores; it needs 3 GB. 0: all tests in
+# one process.
 MEMORY := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-WORKERS ?= $(shell $(PYTHON) -c 'import os; count = min(os.cpu_count(), $(MEMORY) // 3_000_000_000); print(count if count > 1 else 0)')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; count = min(os.cpu_count() * 3 // 2, $(MEMORY) // 3_000_000_000); print(count if count > 1 else 0)')
 INSTALLED := .venv/installed
 TREE := build/typecheck
 MUTATION := build/mutation
