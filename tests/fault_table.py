@@ -94,20 +94,17 @@ class Cell:
 
     def not_offered(self) -> str:
         """What the back-end does not offer for it; empty: it permits the fault."""
-        missing = sorted(self._needs() - set(offered()[self.backend]))
+        missing = sorted(_needs(self) - set(offered()[self.backend]))
         return f"needs {' and '.join(missing)}, which {self.backend} has not" if missing else ""
 
     def missing_here(self) -> str:
         """What this machine lacks for it."""
-        return next(filter(None, (offered()[self.backend][need]() for need in sorted(self._needs()))), "")
-
-    def _needs(self) -> frozenset[str]:
-        return _needs_of(self.fault, self.target)
+        return next(filter(None, (offered()[self.backend][need]() for need in sorted(_needs(self)))), "")
 
 
 @cache
-def _needs_of(fault: str, target: str) -> frozenset[str]:
-    (step,) = make_plan([at(0, serialization.decode("fault", fault), SELECTORS[target])], 0, {SESSION: 1.0}).steps
+def _needs(cell: Cell) -> frozenset[str]:
+    (step,) = make_plan([at(0, cell.made(), SELECTORS[cell.target])], 0, {SESSION: 1.0}).steps
     return needs(step)
 
 

@@ -64,8 +64,9 @@ def test_a_row_tells_how_often_and_how_soon_and_what_was_seen_first() -> None:
     assert row == "| `kill` | members | local | 3 | pid 7 / gone | 0.30 | 1 | 2.00 | 1 | it dies (+1) |"
 
 
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_only_what_passed_is_kept_and_the_last_session_counts(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     pytester.makeconftest(
@@ -86,6 +87,6 @@ def test_only_what_passed_is_kept_and_the_last_session_counts(
     folder: Path = pytester.path / FOLDER
     folder.mkdir(parents=True)
     (folder / "20000101T000000-1.jsonl").write_text(json.dumps(look("proven", True, 9.0)) + "\n")
-    pytester.runpytest_subprocess("-n", "2").assert_outcomes(passed=2, failed=1)
+    pytester.runpytest_subprocess("-n", workers).assert_outcomes(passed=2, failed=1)
     assert [one["told"] for one in kept(folder)[KILL]] == ["True", "True"]
     assert len(list(folder.iterdir())) == 2

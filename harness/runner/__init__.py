@@ -70,10 +70,10 @@ def run(
         WaitTimeout: too many other runs were in progress all the time; nothing was started.
     """
     backend = backend or local()
-    tell = _to(observe) if observe else logging.getLogger(__name__).warning
-    preflight.check([(scenario, plan)], backend, runs, tell)
+    report = _to(observe) if observe else logging.getLogger(__name__).warning
+    preflight.check([(scenario, plan)], backend, runs, report)
     plan = with_packet_faults(plan, scenario.network, backend.abilities)
-    with run_permit(f"{scenario.name}, seed {plan.seed}", report=tell):
+    with run_permit(f"{scenario.name}, seed {plan.seed}", report=report):
         folder = _make_folder(scenario, plan, runs, backend)
         with ProcessOwner.open() as owner:
             _Run(scenario, plan, folder, owner, observe or (lambda progress: None), backend).perform()

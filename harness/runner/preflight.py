@@ -27,13 +27,13 @@ LAST = "cm"  # after these options, all words are the program's
 LONG_AND_VALUED = "--check-hash-based-pycs"
 
 
-def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, tell: Callable[[str], None]) -> None:
+def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, report: Callable[[str], None]) -> None:
     """Refuse plans that cannot be performed with their scenarios.
 
     Args:
         backend: provides the clusters.
         runs: folder in which run folders would be made.
-        tell: called with a sentence when a client takes long to answer.
+        report: called with a sentence when a client takes long to answer.
 
     Raises:
         ScenarioError: lists everything that is wrong, including what is missing on this machine.
@@ -55,7 +55,7 @@ def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, 
     missing = Complaints()
     for group in groups:
         with complaints.gather(ScenarioError), missing.gather(ProvisionError):
-            try_settings(group, backend.abilities, tell)
+            try_settings(group, backend.abilities, report)
     with missing.gather(ProvisionError):
         doctor.require(backend, runs)
     refuse([*complaints.found, *missing.found])

@@ -28,7 +28,7 @@ from history.retelling import FAR, LATER_NS, retold
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 from history.test_kernel_equals_oracle import KINDS, STRICT, agreed
 
-SEEDS = (23,)  # the nightly run draws others
+SEED = pytest.mark.parametrize("seed", [23, pytest.param(44, marks=pytest.mark.slow)])
 NIGHTLY = 50
 WHOLE_GROUP = "off-by-one"  # is what all commits have in common, so that one correct member refutes it
 pytestmark = pytest.mark.timeout(SHRINKING_S)
@@ -79,10 +79,11 @@ def gist(verdict: Verdict) -> object:
     ]
 
 
+@SEED
 @HOW
 @KINDS
-def test_told_in_another_way(tmp_path: Path, tell: Tell, how: str) -> None:
-    check_each(tell, tmp_path, SEEDS, partial(told_in_another_way, how=how))
+def test_told_in_another_way(tmp_path: Path, tell: Tell, how: str, seed: int) -> None:
+    check_each(tell, tmp_path, [seed], partial(told_in_another_way, how=how))
 
 
 @pytest.mark.slow
@@ -95,44 +96,44 @@ def test_fresh_histories_told_in_another_way(
 
 
 @KINDS
+@SEED
 @pytest.mark.parametrize("width", [1, 2, 7, 50])
-def test_cut_into_tasks_of_any_width(tmp_path: Path, tell: Tell, width: int) -> None:
-    for seed in SEEDS:
-        tables = load(run := tell(tmp_path, seed))
-        assert detector.find_here(run, tables, STRICT, width) == detector.find_here(run, tables, STRICT)
+def test_cut_into_tasks_of_any_width(tmp_path: Path, tell: Tell, width: int, seed: int) -> None:
+    tables = load(run := tell(tmp_path, seed))
+    assert detector.find_here(run, tables, STRICT, width) == detector.find_here(run, tables, STRICT)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
+@SEED
 @pytest.mark.parametrize("bundles", [1, 5])
 def test_any_parallelism_of_spark(
-    tmp_path: Path, chaos_spark: Spark, monkeypatch: pytest.MonkeyPatch, bundles: int
+    tmp_path: Path, chaos_spark: Spark, monkeypatch: pytest.MonkeyPatch, bundles: int, seed: int
 ) -> None:
     monkeypatch.setattr(detector, "BUNDLES_EACH", bundles)
     monkeypatch.setattr(OnContext, "cores", 1)
-    for seed in SEEDS:
-        run = random_histories.wild(tmp_path, seed)
-        assert detector.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
+    run = random_histories.wild(tmp_path, seed)
+    assert detector.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
 
 
+@SEED
 @pytest.mark.parametrize("capacity", [1, 4, 1_000])
-def test_segments_of_any_length_are_sealed_to_the_same_history(tmp_path: Path, capacity: int) -> None:
-    for seed in SEEDS:
-        run = retold(random_histories.wild(tmp_path, seed), tmp_path / f"run-{seed}", retelling.as_recorded)
-        other = retold(run, tmp_path / f"{seed}", retelling.unsealed)
-        retelling.record(run, other, capacity)
-        assert not seal(other).damage
-        assert agreed(other, STRICT) == agreed(run, STRICT)
+def test_segments_of_any_length_are_sealed_to_the_same_history(tmp_path: Path, capacity: int, seed: int) -> None:
+    run = retold(random_histories.wild(tmp_path, seed), tmp_path / "run", retelling.as_recorded)
+    other = retold(run, tmp_path / "other", retelling.unsealed)
+    retelling.record(run, other, capacity)
+    assert not seal(other).damage
+    assert agreed(other, STRICT) == agreed(run, STRICT)
 
 
+@SEED
 @pytest.mark.parametrize("tell", [random_histories.tame, random_histories.wild], ids=["tame", "wild"])
-def test_one_more_correct_member_adds_nothing(tmp_path: Path, tell: Callable[..., Path]) -> None:
-    for seed in SEEDS:
-        alone, along = tell(tmp_path, seed), tell(tmp_path, seed, guest=True)
-        (found, facts), (expected, counted) = agreed(along, STRICT), agreed(alone, STRICT)
-        assert found == [anomaly for anomaly in expected if anomaly.kind != WHOLE_GROUP]
-        assert facts.finished == counted.finished + 5
-        assert found != expected or states(judge(along, oracle.detect)) == states(judge(alone, oracle.detect))
+def test_one_more_correct_member_adds_nothing(tmp_path: Path, tell: Callable[..., Path], seed: int) -> None:
+    alone, along = tell(tmp_path, seed), tell(tmp_path, seed, guest=True)
+    (found, facts), (expected, counted) = agreed(along, STRICT), agreed(alone, STRICT)
+    assert found == [anomaly for anomaly in expected if anomaly.kind != WHOLE_GROUP]
+    assert facts.finished == counted.finished + 5
+    assert found != expected or states(judge(along, oracle.detect)) == states(judge(alone, oracle.detect))
 
 
 def states(verdict: Verdict) -> object:

@@ -61,9 +61,9 @@ def test_the_commit_alone_decides() -> None:
 def test_on_clusters_only_the_core_belongs_to_make_test(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmarkers =\n core: c\n slow: s")
     for folder in ("cluster", "unit"):
-        pytester.path.joinpath(folder).mkdir()
+        pytester.path.joinpath(folder, "faults").mkdir(parents=True)
         test = f"import pytest\n@pytest.mark.core\ndef test_core_{folder}(): pass\ndef test_other_{folder}(): pass\n"
-        pytester.path.joinpath(folder, f"test_{folder}.py").write_text(test)
+        pytester.path.joinpath(folder, "faults", f"test_{folder}.py").write_text(test)
     performed = {}
     for marked in ("slow", "not slow"):
         run = pytester.inline_run("-m", marked, "-p", "no:cacheprovider", plugins=[sharing.Core()])
