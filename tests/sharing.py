@@ -4,7 +4,7 @@
 ``make nightly`` performs one shard of the rest. Tests of one file share clusters, so a shard or a process takes a file
 as a whole; but for the files of ``ALONE``. CI performs the shard that follows from its commit::
 
-    python -m sharing COMMIT    # prints SHARD=3/16 SEED=12345
+    python -m sharing COMMIT    # prints SHARD=3/32 SEED=12345
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-SHARDS = 16  # so that each takes about a quarter of an hour on two cores
+SHARDS = 32  # so that each takes a quarter of an hour at most on two cores
 SEEDS = 2**31
 CLUSTER = "cluster"  # the folder of the tests that need minutes of a real cluster
 # These start and stop Spark themselves: a process has one Spark at a time, and the others share theirs.
