@@ -245,7 +245,7 @@ def test_a_machine_that_cannot_run_says_so_before_it_starts(
 ) -> None:
     acted = stage.set_up(monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
-    code, _, err = shell("run", "demo")
+    code, _, err = shell("run", "demo", "--cluster", "local")  # `auto` is decided once a process
     assert code == 4
     assert "a run with the back-end local is not possible on this machine" in err
     assert "iproute2" in err
