@@ -20,7 +20,7 @@ class CutConnections(OnLinks):
 
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "clients see disconnects and connect again at once; requests that were in flight are sent again"
+        "clients are disconnected, connect again at once, and send the requests in flight again"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:
