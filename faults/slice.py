@@ -23,9 +23,7 @@ class Slice(OnStreams):
 
     piece_bytes: int = 100
     pause_ms: int = 2
-    seen: ClassVar[str] = (
-        "requests and responses arrive piece by piece; they take longer, and no data is lost"
-    )
+    seen: ClassVar[str] = "requests and responses arrive piece by piece; they take longer, and no data is lost"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -41,9 +41,9 @@ class WorkerPool(Load):
         wait_ms: the longest time that the revoked callback and a clean end wait for records that workers process; less
             than ``max.poll.interval.ms``. A record that takes longer continues, and the next owner processes it again.
         delay_revoke: the callback does not wait: the member keeps polling, so that it receives new records of its
-            remaining partitions, and completes the revocation in a later poll (KIP-983); it commits asynchronously. Then
-            the member stays in the group even if its polling thread is stuck. Not with the protocol ``eager``, which revokes
-            every partition.
+            remaining partitions, and completes the revocation in a later poll (KIP-983); it commits asynchronously.
+            Then the member stays in the group even if its polling thread is stuck. Not with the protocol ``eager``,
+            which revokes every partition.
         handler_ms: the duration of a record's handler.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic); the load may
             be more than it can handle. -1: no partition.
