@@ -55,7 +55,7 @@ class CommitColumns(NamedTuple):
 
 @dataclass
 class Folder:
-    """The content of a run folder for the reports; ``missing`` has sentences about what could not be read."""
+    """The content of a run folder for the reports; ``missing`` has sentences about parts that could not be read."""
 
     path: Path
     missing: list[str] = field(default_factory=list)

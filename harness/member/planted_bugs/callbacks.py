@@ -1,7 +1,8 @@
-"""Planted bugs in clients: they report other assignments than the real ones to their program.
+"""Planted bugs in clients: they report wrong assignments to their program.
 
 ``still-owner``
-    After each revocation the client at once reports the partitions as assigned again, and only later as revoked.
+    After each revocation the client reports the partitions at once as assigned again, and as revoked ``LINGER_S``
+    later.
 ``slow-revocation``
     Revokes partitions at the beginning of the revoked callback, and stays in the callback for ``LINGER_S``.
 ``hung-revocation``
@@ -9,9 +10,9 @@
 ``told-twice``
     Reports every revocation twice.
 ``taken-for-nothing``
-    A few times reports one partition as revoked and at once as assigned again.
+    A few times reports one partition as revoked and immediately as assigned again.
 ``taken-for-good``
-    Once reports one partition as revoked, although the group has not revoked it, and fetches it no more.
+    Once reports one partition as revoked, although the group has not revoked it, and stops fetching it.
 ``lost-as-revoked``
     Reports lost partitions as revoked.
 """

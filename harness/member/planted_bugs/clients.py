@@ -1,9 +1,9 @@
-"""Planted bugs in clients: a layer between a member and its client library returns other records.
+"""Planted bugs in clients: a layer between a member and its client library returns wrong records.
 
 ``lost-record``
-    A few times drops a record between two others of its partition.
+    A few times drops a record that has a record of its partition before it and after it in a poll.
 ``torn-value``
-    Every record has a sequence number that was never produced, and another one in each delivery.
+    Every delivery of a record has a different sequence number, which no producer wrote.
 ``late-record``
     Returns the last record of a partition again, ``LATE_S`` after the partition was revoked.
 ``paused-for-ever``
@@ -13,7 +13,7 @@
 ``reads-uncommitted``
     Reads uncommitted records, although its program asked for ``read_committed`` and the client reports that.
 
-``requests`` has the clients that send other requests to the cluster, ``callbacks`` those that report other assignments
+``requests`` has the clients that send wrong requests to the cluster, ``callbacks`` those that report wrong assignments
 to their program.
 """
 
@@ -41,7 +41,7 @@ class FaultyClient:
     every_s, times = EVERY_S, TIMES
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
-        """Connects the library's client. Raises ConfigError when it refuses its settings."""
+        """Connects the library's client. Raises ConfigError if the client refuses its settings."""
         self._config, self._listener = config, listener
         self._turns = BugTrigger(Path(config.run) / "events", self.every_s, self.times)
         self._owned: Set[Tp] = set()

@@ -1,25 +1,25 @@
-"""Planted bugs: members that commit wrong offsets, or start at another than the committed one. See ``planted_bugs``.
+"""Planted bugs: members that commit wrong offsets, or do not start at the committed offset. See ``planted_bugs``.
 
 ``off-by-one``
     Commits the last processed offset instead of the next one to read.
 ``commit-ahead``
-    Now and then commits all records of a poll before it processes them. It does process all of them.
+    Now and then commits all records of a poll before it processes them, all of which it then processes.
 ``foreign-commit``
     A few times commits offset 0 of a partition that it never owned, with its own member id.
 ``late-commit``
     A few times commits an old offset of a partition that was revoked from it, once the new owner has committed past
-    that offset. The coordinator would refuse a commit with the old generation. So this member does what a queue of
-    commits does that outlives a rebalance: it sends the old offset with its present member id and generation, which is
-    all that the coordinator of a classic group checks.
+    that offset. The coordinator would refuse a commit with the old generation. So this member acts like a queue of
+    commits that outlives a rebalance: it sends the old offset with its present member id and generation, and the
+    coordinator of a classic group checks nothing else.
 ``wrong-start``
     In the assigned callback, starts ``BACK_RECORDS`` before the committed offset.
 ``commit-beyond-end``
     A few times commits an offset of its own partition that lies ``BEYOND`` records after the last delivered one.
 ``no-final-commit``
-    Commits nothing when partitions are revoked: the next owner repeats all records since the last commit.
+    Commits nothing when partitions are revoked: the next owner processes again all records since the last commit.
 ``once-lost``
     Is correct until partitions are lost. From then on, when a partition is revoked, it commits the offset at which the
-    assignment began instead of the offset that it reached. So two faults are needed: one that evicts the member and a
+    assignment began instead of the offset that it reached. So it needs two faults: one that evicts the member and a
     later one that moves partitions.
 """
 

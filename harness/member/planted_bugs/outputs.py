@@ -7,7 +7,7 @@
 ``unfenced-offsets``
     Sends the offsets with only the group's name, as before KIP-447: an evicted member is not fenced.
 ``shared-transactional-id``
-    From some moment on it uses the ``transactional.id`` of member 0, as after a careless deployment.
+    One period after the warm-up, switches to the ``transactional.id`` of member 0, as after a wrong deployment.
 """
 
 from __future__ import annotations

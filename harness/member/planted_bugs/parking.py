@@ -1,4 +1,4 @@
-"""Planted bugs: members that handle records wrongly that they cannot process. See ``planted_bugs``.
+"""Planted bugs: members that mishandle records that they cannot process. See ``planted_bugs``.
 
 ``swallowed-errors``
     Catches the exception of its handler, writes no dead letter, and records the record as processed.
@@ -9,7 +9,7 @@
 ``unwritten-letters``
     Buffers dead letters to write many of them at once, and commits meanwhile.
 ``first-retried``
-    Processes records of a key again as soon as one of its dead letters was retried, while others still wait.
+    Processes records of a key again as soon as one of its dead letters is retried, while others still wait.
 
 Members that re-queue records:
 
@@ -18,7 +18,7 @@ Members that re-queue records:
 ``copied-twice``
     Writes the record twice, like a program that repeats a write after a timeout.
 ``copied-and-done``
-    Writes the record again, and also records it as processed, like a handler that continues after the re-queue.
+    Re-queues the record, and also records it as processed, like a handler that continues after re-queueing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Planted bugs in clients: they send other requests to the cluster than their program asks for.
+"""Planted bugs in clients: they send requests to the cluster that differ from their program's calls.
 
 ``forgotten-topic``
     Once, some time after the warm-up, subscribes to only the first of its topics.
@@ -13,7 +13,7 @@
 ``ignored-fence``
     Once commits with a consumer that is not a member of the group, reports the error, and continues as before.
 ``late-retry``
-    Repeats each asynchronous commit after the following one, as if the first attempt had no answer.
+    Sends each asynchronous commit again after the following one, as if the first attempt had no answer.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class TestThePage:
 
     def test_violations_stand_apart_from_what_is_permitted(self, invalid: Path) -> None:
         reported = section(page(invalid), "findings")
-        folded = reported.index("Permitted under the promises made")
+        folded = reported.index("Permitted by the promises")
         assert (
             reported.index('id="violation-1"')
             < folded
