@@ -1,4 +1,4 @@
-"""A hold: data waits in the proxy and every connection stays up; when it heals, all data arrives, in order.
+"""A hold: data waits in the proxy and every connection stays up; when it heals, all data arrives in order.
 
 A member's old commits and heartbeats reach the coordinator after the group has continued without it. The
 coordinator must refuse them by generation (KIP-62) or member epoch (KIP-848), or a zombie's commits take effect.

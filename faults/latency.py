@@ -26,7 +26,7 @@ class Latency(OnStreams):
     jitter_ms: int = 0
     direction: str = "from"
     seen: ClassVar[str] = (
-        "requests and responses arrive late; a client sends a request that timed out again, on another connection"
+        "requests and responses arrive late; a client repeats a timed-out request on another connection"
     )
 
     def __post_init__(self) -> None:

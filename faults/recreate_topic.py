@@ -16,7 +16,7 @@ PROOF_S = 10.0
 
 @dataclass(frozen=True)
 class RecreateTopic:
-    """Deletes topics and creates them again, with as many partitions, the same settings, and no records.
+    """Deletes topics and creates them again, with the same number of partitions, the same settings, and no records.
 
     It chooses its targets itself and has nothing to heal. Witness: brokers return another topic id (KIP-516) than
     before, and the logs begin at offset 0. The evidence also counts the records that the group had not committed. It is

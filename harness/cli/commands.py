@@ -63,7 +63,7 @@ def common(debug: Annotated[bool, typer.Option("--debug", help="Show the stack t
 
 @app.command()
 def doctor() -> None:
-    """List what this machine has and what is missing, with remedies.
+    """List the available and the missing parts of this machine, with remedies.
 
     Exit code 4: no run is possible here.
     """

@@ -16,14 +16,14 @@ UNREPORTED = {
     "poll_started": "no check can see that a member stopped polling (stuck-member), and under the rule next-poll a "
     "record counts as processed only when the next records arrive",
     "record_data": "no record is known to have been delivered; a run with such members is invalid",
-    "record_processed": "a record counts as processed by the rule next-poll or commit; the rule told is not possible",
+    "record_processed": "a record counts as processed by the rule next-poll or commit, and the rule told is not possible",
     "partitions_assigned": "members own no partition; a run with such members does not begin",
     "partitions_lost": "lost partitions count as revoked",
     "partitions_paused": "a paused partition looks like one that does not progress (stuck-partition without its cause, "
     "collateral-stall)",
     "partitions_resumed": "a paused partition counts as paused until it is revoked",
     "commit_started": "the program must wait for the answer to each commit and do nothing else meanwhile",
-    "offsets_committed": "the client's answers to commits are not compared with what the coordinator wrote",
+    "offsets_committed": "the answers to commits are not compared with the coordinator's records",
     "shutdown_complete": "each exit of the program counts as a crash",
 }
 

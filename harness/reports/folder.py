@@ -96,7 +96,7 @@ class Folder:
             Scenario.from_json(self.asked).checked(plan_from_json(self.plan))
         except ScenarioError as error:
             why = "; ".join(map(str, error.each))
-            return f"# only the test or script that made this run can repeat it, with the seed {self.seed}: {why}"
+            return f"# only the test or script that started this run can repeat it, with the seed {self.seed}: {why}"
         return shlex.join(["fencepost", "replay", self.place])
 
     def rows(self, kind: str) -> int | None:

@@ -2,7 +2,7 @@
 
 The templates draw everything as text and SVG, without a chart library: no library has a timeline of ownership, and two
 rate curves are not worth the megabyte of the smallest library. The content security policy of the page forbids all
-loading and every other script, whatever the strings of a run contain.
+loading and every other script, even if the strings of a run contain code.
 """
 
 from __future__ import annotations

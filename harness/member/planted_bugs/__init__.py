@@ -1,4 +1,4 @@
-"""Planted bugs: members with deliberate bugs, which show that the checks find what they claim to find.
+"""Planted bugs: members with deliberate bugs, which show that the checks find such bugs.
 
 One module per kind of bug: ``records`` (processing of records), ``commits`` (commits and start positions),
 ``progress`` (members that stop making progress), ``pools`` (worker threads), ``outputs`` (producing to another topic),
