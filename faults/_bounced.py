@@ -74,7 +74,7 @@ def bounce(
         to: maps the present terms of a member to its next ones.
         seen, healed: return whether the member is in the group with the right terms, after the change and after the
             undo.
-        stays: the change is permanent: every later incarnation keeps the changed terms, even after a crash or another fault.
+        stays: the change is permanent: every later incarnation keeps the changed terms, also after a crash.
     """
     bounced = [_stopped(world, number, to) for number in target.members]
 

@@ -16,7 +16,7 @@ UNREPORTED = {
     "poll_started": "no check can see that a member stopped polling (stuck-member), and under the rule next-poll a "
     "record counts as processed only when the next records arrive",
     "record_data": "no record is known to have been delivered; a run with such members is invalid",
-    "record_processed": "a record counts as processed by the rule next-poll or commit, and the rule told is not possible",
+    "record_processed": "the rule told is not possible: a record counts as processed by the rule next-poll or commit",
     "partitions_assigned": "members own no partition; a run with such members does not begin",
     "partitions_lost": "lost partitions count as revoked",
     "partitions_paused": "a paused partition looks like one that does not progress (stuck-partition without its cause, "
