@@ -461,7 +461,7 @@ class TestTheTerminal:
         stored["scenario"]["workload"] = {"type": "my_own_loop"}
         (run / "scenario.json").write_text(json.dumps(stored))
         assert (
-            "# only the test or script that started this run can repeat it, with the seed 20261121: there is no workload"
+            "# only the test or script that started this run can repeat it, with the seed 20261121: there is no"
             in terminal(run)
         )
 
