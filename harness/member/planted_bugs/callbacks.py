@@ -36,7 +36,7 @@ def nothing() -> None:
 
 
 class StillOwner(FaultyClient):
-    """See the module."""
+    """The bug ``still-owner``, see the module."""
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError."""
@@ -68,7 +68,7 @@ class StillOwner(FaultyClient):
 
 
 class SlowRevocation(FaultyClient):
-    """See the module."""
+    """The bug ``slow-revocation``, see the module."""
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``ClientListener``."""
@@ -81,7 +81,7 @@ class SlowRevocation(FaultyClient):
 
 
 class HungRevocation(FaultyClient):
-    """See the module."""
+    """The bug ``hung-revocation``, see the module."""
 
     every_s, times = 0.0, 1
 
@@ -94,7 +94,7 @@ class HungRevocation(FaultyClient):
 
 
 class ToldTwice(FaultyClient):
-    """See the module."""
+    """The bug ``told-twice``, see the module."""
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``ClientListener``."""
@@ -103,7 +103,7 @@ class ToldTwice(FaultyClient):
 
 
 class TakenForNothing(FaultyClient):
-    """See the module."""
+    """The bug ``taken-for-nothing``, see the module."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
@@ -116,7 +116,7 @@ class TakenForNothing(FaultyClient):
 
 
 class TakenForGood(FaultyClient):
-    """See the module."""
+    """The bug ``taken-for-good``, see the module."""
 
     times = 1
 
@@ -136,7 +136,7 @@ class TakenForGood(FaultyClient):
 
 
 class LostAsRevoked(FaultyClient):
-    """See the module."""
+    """The bug ``lost-as-revoked``, see the module."""
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``ClientListener``."""

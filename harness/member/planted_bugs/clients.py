@@ -84,7 +84,7 @@ class FaultyClient:
 
 
 class LostRecord(FaultyClient):
-    """See the module."""
+    """The bug ``lost-record``, see the module."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
@@ -103,7 +103,7 @@ def _middles(records: List[Record]) -> Iterator[int]:
 
 
 class TornValue(FaultyClient):
-    """See the module."""
+    """The bug ``torn-value``, see the module."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
@@ -119,7 +119,7 @@ def _torn(key: Optional[bytes], value: Optional[bytes], headers: Headers) -> byt
 
 
 class LateRecord(FaultyClient):
-    """See the module."""
+    """The bug ``late-record``, see the module."""
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError."""
@@ -144,7 +144,7 @@ class LateRecord(FaultyClient):
 
 
 class PausedForEver(FaultyClient):
-    """See the module."""
+    """The bug ``paused-for-ever``, see the module."""
 
     times = 1
 
@@ -158,7 +158,7 @@ class PausedForEver(FaultyClient):
 
 
 class SlowStart(FaultyClient):
-    """See the module."""
+    """The bug ``slow-start``, see the module."""
 
     every_s, times = 0.0, ALWAYS
 
@@ -186,7 +186,7 @@ class SlowStart(FaultyClient):
 
 
 class ReadsUncommitted(FaultyClient):
-    """See the module."""
+    """The bug ``reads-uncommitted``, see the module."""
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError."""

@@ -38,7 +38,7 @@ BEYOND = 1_000_000  # records
 
 
 class OffByOne(Behaviour):
-    """See the module."""
+    """The bug ``off-by-one``, see the module."""
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
         """The last processed offsets instead of the next ones."""
@@ -46,7 +46,7 @@ class OffByOne(Behaviour):
 
 
 class CommitAhead(Behaviour):
-    """See the module."""
+    """The bug ``commit-ahead``, see the module."""
 
     batch_atomic = True  # all records that it committed are processed
 
@@ -85,7 +85,7 @@ class _Intruder(Behaviour):
 
 
 class ForeignCommit(_Intruder):
-    """See the module."""
+    """The bug ``foreign-commit``, see the module."""
 
     def _target(self, work: Work) -> Dict[Tp, int]:
         mine = self._ownership.ever
@@ -95,14 +95,14 @@ class ForeignCommit(_Intruder):
 
 
 class CommitBeyondEnd(_Intruder):
-    """See the module."""
+    """The bug ``commit-beyond-end``, see the module."""
 
     def _target(self, work: Work) -> Dict[Tp, int]:
         return {tp: end + BEYOND for _, tp, end in work[-1:] if tp in self._ownership.intervals}
 
 
 class LateCommit(_Intruder):
-    """See the module."""
+    """The bug ``late-commit``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """No partition was revoked yet."""
@@ -121,7 +121,7 @@ class LateCommit(_Intruder):
 
 
 class NoFinalCommit(Behaviour):
-    """See the module."""
+    """The bug ``no-final-commit``, see the module."""
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
         """Nothing in the revoked callback, which is the last chance to commit these partitions."""
@@ -129,7 +129,7 @@ class NoFinalCommit(Behaviour):
 
 
 class OnceLost(Behaviour):
-    """See the module."""
+    """The bug ``once-lost``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """No partition was lost yet."""
@@ -151,7 +151,7 @@ class OnceLost(Behaviour):
 
 
 class WrongStart(Behaviour):
-    """See the module."""
+    """The bug ``wrong-start``, see the module."""
 
     def assigned(self, partitions: Iterable[Tp]) -> None:
         """Start before the committed offset, if there is one."""

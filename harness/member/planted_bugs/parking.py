@@ -33,7 +33,7 @@ MANY = 1000
 
 
 class SwallowedErrors(DeadLetter):
-    """See the module."""
+    """The bug ``swallowed-errors``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""
@@ -41,7 +41,7 @@ class SwallowedErrors(DeadLetter):
 
 
 class LetterPerAttempt(DeadLetter):
-    """See the module."""
+    """The bug ``letter-per-attempt``, see the module."""
 
     def failed(self, tp: Tp, offset: int, content: Content) -> None:
         """See ``DeadLetter``."""
@@ -53,14 +53,14 @@ class LetterPerAttempt(DeadLetter):
 
 
 class ForgottenKeys(OrderedDeadLetter):
-    """See the module."""
+    """The bug ``forgotten-keys``, see the module."""
 
     def assigning(self, partitions: List[Tp]) -> None:
         """See ``Disposition``."""
 
 
 class UnwrittenLetters:
-    """See the module. Satisfies ``adapters.Output``."""
+    """The bug ``unwritten-letters``, see the module. Satisfies ``adapters.Output``."""
 
     def __init__(self, config: MemberConfig, adapter: Any, listener: ClientListener) -> None:
         """See ``adapters.Outputs``."""
@@ -91,7 +91,7 @@ class UnwrittenLetters:
 
 
 def first_retried(config: MemberConfig, adapter: Any, listener: ClientListener) -> Any:
-    """See the module, and ``adapters.Outputs``."""
+    """The bug ``first-retried``, see the module and ``adapters.Outputs``."""
     output = adapter.output(config, listener)
     parked, was_retried = output.parked, output.parked.was_retried
 
@@ -106,7 +106,7 @@ def first_retried(config: MemberConfig, adapter: Any, listener: ClientListener) 
 
 
 class UnwrittenCopies(DeadLetter):
-    """See the module."""
+    """The bug ``unwritten-copies``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""
@@ -114,7 +114,7 @@ class UnwrittenCopies(DeadLetter):
 
 
 class CopiedTwice(DeadLetter):
-    """See the module."""
+    """The bug ``copied-twice``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""
@@ -123,7 +123,7 @@ class CopiedTwice(DeadLetter):
 
 
 class CopiedAndDone(DeadLetter):
-    """See the module."""
+    """The bug ``copied-and-done``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""

@@ -24,7 +24,7 @@ WAIT_S = 14.0
 
 
 class DieSilently(Behaviour):
-    """See the module."""
+    """The bug ``die-silently``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The bug is due one period after the warm-up."""
@@ -43,7 +43,7 @@ class DieSilently(Behaviour):
 
 
 class StopPolling(DieSilently):
-    """See the module."""
+    """The bug ``stop-polling``, see the module."""
 
     def _turn(self) -> None:
         threading.Event().wait(WAIT_S)

@@ -37,7 +37,7 @@ HUNG_S = 6.0  # the group's max.poll.interval.ms must be well below this
 
 
 class SeekBack(Behaviour):
-    """See the module."""
+    """The bug ``seek-back``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The first seek is due after one period."""
@@ -71,7 +71,7 @@ class SeekBack(Behaviour):
 
 
 class OutOfOrder(Behaviour):
-    """See the module."""
+    """The bug ``out-of-order``, see the module."""
 
     batch_atomic = True
 
@@ -81,7 +81,7 @@ class OutOfOrder(Behaviour):
 
 
 class StaleBacklog(Behaviour):
-    """See the module."""
+    """The bug ``stale-backlog``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The backlog is empty."""
@@ -115,7 +115,7 @@ class StaleBacklog(Behaviour):
 
 
 class SeekLoop(Behaviour):
-    """See the module."""
+    """The bug ``seek-loop``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The record is chosen after one period."""
@@ -136,7 +136,7 @@ class SeekLoop(Behaviour):
 
 
 class HungHandler(Behaviour):
-    """See the module."""
+    """The bug ``hung-handler``, see the module."""
 
     batch_atomic = True
 

@@ -31,7 +31,7 @@ TOO_MUCH = "x" * 5000  # bytes of metadata; brokers accept 4,096 (offset.metadat
 
 
 class ForgottenTopic(FaultyClient):
-    """See the module."""
+    """The bug ``forgotten-topic``, see the module."""
 
     times = 1
     _all = True
@@ -47,18 +47,18 @@ class ForgottenTopic(FaultyClient):
 
 
 def forgotten_name(config: MemberConfig, listener: ClientListener) -> Any:
-    """See the module."""
+    """The bug ``forgotten-name``, see the module."""
     return adapters.connect(replace(config, instance_id=None), listener)
 
 
 class Restless(ForgottenTopic):
-    """See the module."""
+    """The bug ``restless``, see the module."""
 
     times = ALWAYS
 
 
 class UnsentCommit(FaultyClient):
-    """See the module."""
+    """The bug ``unsent-commit``, see the module."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``Adapter``."""
@@ -69,7 +69,7 @@ class UnsentCommit(FaultyClient):
 
 
 class SwallowedRefusal(UnsentCommit):
-    """See the module."""
+    """The bug ``swallowed-refusal``, see the module."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``Adapter``."""
@@ -79,7 +79,7 @@ class SwallowedRefusal(UnsentCommit):
 
 
 class IgnoredFence(FaultyClient):
-    """See the module."""
+    """The bug ``ignored-fence``, see the module."""
 
     times = 1
 
@@ -96,7 +96,7 @@ class IgnoredFence(FaultyClient):
 
 
 class LateRetry(FaultyClient):
-    """See the module."""
+    """The bug ``late-retry``, see the module."""
 
     _last: Mapping[Tp, int] = {}
 
