@@ -39,7 +39,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounced:
-    """A member (its number and handle), the incarnation that was ended, and the terms before and after the bounce."""
+    """A member (its number and handle), the incarnation that ended, and the terms before and after the bounce."""
 
     number: int
     member: MemberNode
@@ -74,7 +74,7 @@ def bounce(
         to: maps the present terms of a member to its next ones.
         seen, healed: return whether the member is in the group with the right terms, after the change and after the
             undo.
-        stays: there is no undo: every later incarnation keeps the changed terms, for whatever reason the member ends.
+        stays: the change is permanent: every later incarnation keeps the changed terms, also after a crash.
     """
     bounced = [_stopped(world, number, to) for number in target.members]
 

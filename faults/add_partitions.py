@@ -17,12 +17,12 @@ PROOF_S = 10.0
 class AddPartitions:
     """Adds partitions to topics. Witness: the new partitions exist, and each has a leader.
 
-    It chooses its targets itself and has nothing to heal. Producers of a workload keep the partitions that they
-    started with. So the new partitions contain only the records of other programs, but they are assigned to members.
+    It chooses its targets itself and has nothing to heal. A workload's producers write only to the
+    partitions that existed when they started: members are assigned the new partitions, which hold no record of them.
 
     Attributes:
         topics: empty: all topics of the workload.
-        count: the number of partitions that each of them gets.
+        count: the number of partitions to add to each topic.
     """
 
     topics: tuple[str, ...] = ()

@@ -13,15 +13,15 @@ from fencepost.witnesses.links import OnStreams
 
 @dataclass(frozen=True, kw_only=True)
 class BlackHole(OnStreams):
-    """Discards what members and brokers send each other.
+    """Discards all data between members and brokers.
 
     ``direction``: ``to`` the brokers (requests vanish), ``from`` the brokers (requests are executed, responses
     vanish), or ``both``. Witness: bytes went into each proxy and none left it.
     """
 
     seen: ClassVar[str] = (
-        "requests, or their responses, never arrive and time out, and no connection ends; the coordinator evicts a "
-        "member whose heartbeats vanish past its session time-out"
+        "requests or their responses never arrive, and the requests time out; no connection ends; the coordinator "
+        "evicts a member whose heartbeats do not arrive within its session time-out"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

@@ -1,4 +1,4 @@
-"""A bounce: the process is asked to end cleanly (SIGTERM), ends, and is started again when the fault heals."""
+"""A bounce: the process ends cleanly after SIGTERM, and starts again when the fault heals."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fencepost.witnesses.processes import ended, lives_of, reborn, start_again
 
 STOP_S = 15.0  # a member finishes its record, commits and leaves; a broker hands over its partitions
 START_S = 5.0
-SYNC_S = 60.0  # a broker serves again and copies what was written meanwhile
-# A JVM that shut down in order after SIGTERM ends with 128 + 15.
+SYNC_S = 60.0  # a broker starts and copies the records written meanwhile
+# A JVM that shut down cleanly after SIGTERM ends with 128 + 15.
 CLEAN = {0: "cleanly", 128 + signal.SIGTERM: "cleanly, by its shutdown hook"}
 
 
@@ -24,8 +24,8 @@ class Bounce:
     """Stops members or brokers cleanly. Witness: they ended with a clean exit code; healed: a new process runs.
 
     Attributes:
-        in_sync: brokers only: the fault is healed only once they are in sync again for each of their replicas of the
-            workload's partitions and of the offsets topic.
+        in_sync: for brokers only: the fault counts as healed once all their replicas of the workload's partitions and
+            of the offsets topic are in sync again.
     """
 
     in_sync: bool = False

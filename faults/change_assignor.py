@@ -1,7 +1,7 @@
 """A change of assignor: members are bounced and restarted with assignors that differ from the group's.
 
-The right way is two bounces of all members: first to a list of the new and the old assignor, then to the new one
-alone. The wrong way is one bounce: the coordinator refuses a member that shares no assignor with the others.
+A correct change needs two bounces of all members: first to a list of the new and the old assignor, then to the new one
+alone. One bounce is wrong: the coordinator refuses a member that shares no assignor with the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ChangeAssignor:
     be empty; healed: a second bounce restored the former assignors, with the same witness.
 
     Attributes:
-        to: the assignors, the preferred one first; the group must have one of them. Empty, for the wrong way: an
+        to: the assignors, the preferred one first; the group must have one of them. Empty, for the wrong change: an
             assignor that the member does not have. Then the witness is that the coordinator refused its client because
             of the assignor, and assigned it nothing.
         stays: the change is permanent: there is nothing to heal, and every later incarnation of the member keeps these
@@ -40,7 +40,7 @@ class ChangeAssignor:
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     seen: ClassVar[str] = (
         "the member leaves, and the coordinator refuses its next JoinGroup (INCONSISTENT_GROUP_PROTOCOL) while other "
-        "members share none of its assignors; they take over its partitions"
+        "members share none of its assignors; the others own its partitions"
     )
 
     def __post_init__(self) -> None:

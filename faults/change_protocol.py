@@ -1,7 +1,7 @@
 """A migration of a working group: members are bounced and restarted with another rebalance protocol (KIP-848).
 
-When the first changed member joins, the coordinator converts the group with all its members. Members of both kinds then
-work in one group until the last one of the former kind has left.
+When the first changed member joins, the coordinator converts the group with all its members. Members of both protocols
+then work in one group until the last one with the former protocol has left.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ChangeProtocol:
     needs: ClassVar[frozenset[str]] = frozenset({"signal", "migration"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     seen: ClassVar[str] = (
-        "the member leaves; when it is back, the coordinator converts the group, and the others keep their own "
-        "protocol in what is now a group of the other kind"
+        "the member leaves; when it rejoins, the coordinator converts the group, and the other members keep their "
+        "own protocol in the converted group"
     )
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class ChangeProtocol:
                 "(GROUP_ID_NOT_FOUND); use a group with the protocol 'eager'"
             )
         other = next((client for client in inventory.clients if self.to not in client.assignors), None)
-        return f"client {other} cannot take part with the protocol {self.to!r}" if other else ""
+        return f"client {other} does not support the protocol {self.to!r}" if other else ""
 
     def inject(self, world: FaultContext, target: Target) -> Injection:
         """Ask all targets to end; they restart with the other protocol."""

@@ -34,7 +34,7 @@ class ChangeSubscription:
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
-        "the member keeps its other topics, the group rebalances, and others get the partitions that it dropped; "
+        "the member keeps its other topics, the group rebalances, and others own the partitions that it dropped; "
         "records of a topic to which no member subscribes wait"
     )
 

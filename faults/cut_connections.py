@@ -19,9 +19,7 @@ class CutConnections(OnLinks):
     """
 
     heals: ClassVar[bool] = False
-    seen: ClassVar[str] = (
-        "clients see disconnects and connect again at once; requests that were in flight are sent again"
-    )
+    seen: ClassVar[str] = "clients are disconnected, connect again at once, and send the requests in flight again"
 
     def inject(self, world: FaultContext, target: Target) -> Injection:
         """Cut the links of the target.

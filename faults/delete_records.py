@@ -24,7 +24,7 @@ class DeleteRecords(OnPartitions):
 
     Attributes:
         partitions: like ``orders-3``; empty: all of the workload's partitions that have more records.
-        keep: how many of the last records of each partition stay, at least 1, so that the group has something to read.
+        keep: the number of last records of each partition that stay, at least 1, so that the group has records to read.
     """
 
     keep: int = 1

@@ -12,7 +12,8 @@ from fencepost.witnesses.packet_loss import losing
 
 @dataclass(frozen=True, kw_only=True)
 class DropPackets(OnStreams):
-    """Drops all packets between members and brokers, like an unplugged cable. Witness: the kernel dropped our own ones.
+    """Drops all packets between members and brokers, like an unplugged cable. Witness: the kernel
+    dropped the harness's own packets.
 
     With a broker as its target it isolates the broker from all members only (see ``partition_brokers`` for brokers).
 
@@ -22,9 +23,9 @@ class DropPackets(OnStreams):
 
     needs: ClassVar[frozenset[str]] = frozenset({"packets"})
     seen: ClassVar[str] = (
-        "as with a pulled cable, TCP retransmits and new connections time out; the coordinator evicts a member whose "
-        "heartbeats do not arrive past its session time-out; a broker that is hit keeps leading, in sync, "
-        "and no member reaches it"
+        "as with an unplugged cable, TCP retransmits and new connections time out; the coordinator evicts a member "
+        "whose heartbeats do not arrive within its session time-out; a targeted broker stays leader and in sync, and "
+        "no member reaches it"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

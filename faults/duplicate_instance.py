@@ -1,7 +1,7 @@
 """A duplicate instance: two processes use one ``group.instance.id``, and the brokers accept only one of them.
 
-Under the classic protocol the newcomer takes over the name, and the former process is fenced. Under the consumer
-protocol the newcomer is refused until the former process has left.
+Under the classic protocol the coordinator accepts the newcomer and fences the former process. Under the consumer
+protocol the coordinator refuses the newcomer until the former process has left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class DuplicateInstance:
     member runs.
 
     Attributes:
-        asleep: the member is stopped (SIGSTOP) until the newcomer knows whether it got the name, and then continued.
+        asleep: the member is stopped (SIGSTOP) until the coordinator has accepted or refused the newcomer, and then
+            continued.
     """
 
     asleep: bool = False
@@ -41,8 +42,8 @@ class DuplicateInstance:
     heals: ClassVar[bool] = True
     impact: ClassVar[frozenset[Impact]] = frozenset({Impact.DUPLICATES, Impact.DELAYS})
     seen: ClassVar[str] = (
-        "one instance id, two processes: the classic protocol fences the former one, the consumer protocol refuses the "
-        "newcomer until the former one has left"
+        "two processes use one instance id: with the classic protocol the coordinator fences the former one; with the "
+        "consumer protocol it refuses the newcomer until the former one has left"
     )
 
     def __post_init__(self) -> None:
@@ -57,10 +58,10 @@ class DuplicateInstance:
         return "" if inventory.spare_members else "a second process needs a spare member: raise the group's spare"
 
     def inject(self, world: FaultContext, target: Target) -> Injection:
-        """Start a second process under the name of each target.
+        """Start a second process with the instance id of each target.
 
         Raises:
-            FencepostError: there are too few idle members, or a member has no name to share.
+            FencepostError: there are too few idle members, or a member has no instance id to share.
         """
         idle = Idle(len(target.members)).resolve(world.view(), 0)
         if idle is None:
@@ -85,7 +86,7 @@ class DuplicateInstance:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A member, which may be stopped, and the newcomer that runs under its name."""
+    """A member, which may be stopped, and the newcomer with the same instance id."""
 
     member: MemberNode
     life: ProcessIdentity
@@ -105,7 +106,7 @@ class _Pair:
         self.newcomer.launch(instance_id=self.instance_id)
 
     def answered(self) -> Observation:
-        """Whether the newcomer knows if it got the name."""
+        """Whether the newcomer reported that the coordinator accepted or refused it."""
         known = self.newcomer.reported(EventKind.ASSIGNED) or _fatal_error(self.newcomer)
         return Observation("" if known else f"{self.newcomer.name} was neither assigned anything nor refused")
 
@@ -141,7 +142,7 @@ class _Pair:
 
 
 def _fatal_error(member: MemberNode) -> str:
-    """The fatal error of a client that was refused because of its name; empty if there is none."""
+    """The fatal error of a client that was refused because of its instance id; empty if there is none."""
     fatal = (e["error"] for e in member.reported(EventKind.ERROR) if e["detail"].get("fatal"))
     return next((name for name in fatal if name in NAME_TAKEN), "")
 

@@ -1,7 +1,7 @@
-"""A hold: data waits in the proxy and every connection stays up; when it heals, all data arrives, in order.
+"""A hold: data waits in the proxy and every connection stays up; when it heals, all data arrives in order.
 
-So old commits and heartbeats of a member reach the coordinator after the group has continued without it. The
-coordinator must refuse them, or a zombie does harm (fencing by generation, KIP-62, and by member epoch, KIP-848).
+A member's old commits and heartbeats reach the coordinator after the group has continued without it. The
+coordinator must refuse them by generation (KIP-62) or member epoch (KIP-848), or a zombie's commits take effect.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ FOR_EVER_MS = 7 * 86_400_000  # the latency of the proxy during the hold; healin
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(OnStreams):
-    """Holds what members and brokers send each other; when it heals, all of it arrives.
+    """Holds all data between members and brokers; when it heals, all of it arrives.
 
     ``direction``: ``to`` the brokers (requests arrive late), ``from`` the brokers (requests are executed, responses
-    arrive late), or ``both``. Witness: bytes went into each proxy and none left it; healed: they left it.
+    arrive late), or ``both``. Witness: bytes went into each proxy and none left it; healed: the held bytes left it.
     """
 
     direction: str = "to"
     seen: ClassVar[str] = (
-        "heartbeats stop, and past the session time-out the member is evicted; then its old requests arrive, and "
-        "must be refused"
+        "heartbeats stop, and the coordinator evicts the member after the session time-out; then the old requests of "
+        "the member arrive, and the coordinator must refuse them"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:
@@ -44,7 +44,7 @@ class Hold(OnStreams):
 
 
 class _Held(BlackHoleLinks):
-    """A hole that releases its data when it heals."""
+    """A black hole that releases its data when it heals."""
 
     keeps: ClassVar[bool] = True
 
@@ -57,7 +57,7 @@ class _Held(BlackHoleLinks):
         self.toxics.change({"latency": 0})
 
     def healed(self) -> Evidence:
-        """Whether data sent during the hold was answered: our own requests, one for each link and direction.
+        """Whether data sent during the hold was answered: the harness's own requests, one for each link and direction.
 
         Requests to a broker that ended meanwhile are lost; if all are lost, new requests prove that the links are free.
 

@@ -24,8 +24,8 @@ class Kill:
     heals: ClassVar[bool] = True
     impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ENDS})
     seen: ClassVar[str] = (
-        "no process leaves in order: a member stays in the group until its session expires; a broker's partitions have "
-        "no leader until it is fenced"
+        "no process shuts down cleanly: a member stays in the group until its session expires; a broker's "
+        "partitions have no leader until it is fenced"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

@@ -15,26 +15,26 @@ LEAST_MS = 10  # a shorter delay looks like a busy machine
 
 @dataclass(frozen=True, kw_only=True)
 class Latency(OnStreams):
-    """Delays what members and brokers send each other. Witness: round trips of our own take that long.
+    """Delays all data between members and brokers. Witness: the harness's own round trips take that long.
 
     Attributes:
         delay_ms: the delay in each affected direction; with ``direction="both"`` a round trip takes twice as long.
-        jitter_ms: the most by which a piece of data arrives earlier or later; the proxy draws it, not the seed.
+        jitter_ms: the largest deviation from the delay, earlier or later; the proxy draws it, not the seed.
     """
 
     delay_ms: int = 200
     jitter_ms: int = 0
     direction: str = "from"
     seen: ClassVar[str] = (
-        "requests and responses arrive late; past the time-outs of clients they are sent again on other connections"
+        "requests and responses arrive late; a client repeats a timed-out request on another connection"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.jitter_ms < 0 or self.delay_ms - self.jitter_ms < LEAST_MS:
             raise ScenarioError(
-                f"found delay_ms={self.delay_ms} and jitter_ms={self.jitter_ms}; use a delay that is, less its jitter, "
-                f"{LEAST_MS} ms or more: a shorter one looks like a busy machine"
+                f"found delay_ms={self.delay_ms} and jitter_ms={self.jitter_ms}; delay_ms minus jitter_ms "
+                f"must be at least {LEAST_MS}: a shorter delay looks like a busy machine"
             )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

@@ -14,14 +14,14 @@ from fencepost.witnesses.packet_loss import losing
 class LoseConnects(OnLinks):
     """Loses the first packet (SYN) of each new connection between members and brokers; open connections stay up.
 
-    No connection is refused: the client waits for its own time-out. Witness: all our own SYNs are lost, and no other
-    packet.
+    No connection is refused: the client waits for its own time-out. Witness: all SYNs of the harness's own
+    connections are lost, and no other packet.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"packets"})
     seen: ClassVar[str] = (
-        "connected clients notice nothing; a client that must connect, as after a coordinator move, waits until it "
-        "times out"
+        "connected clients notice nothing; a client that opens a connection, as after a coordinator move, waits "
+        "until its attempt times out"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

@@ -25,7 +25,8 @@ class MoveCoordinator:
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "the new coordinator loads the group from the log; members receive NOT_COORDINATOR, find it, and stay in"
+        "the new coordinator loads the group from the log; members receive NOT_COORDINATOR, find it, and "
+        "stay in the group"
     )
 
     def not_ready_reason(self, world: FaultContext, target: Target) -> str:

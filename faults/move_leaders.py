@@ -30,7 +30,8 @@ class MoveLeaders(OnPartitions):
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "fetch and produce requests get NOT_LEADER_OR_FOLLOWER until clients refresh metadata; no member leaves"
+        "brokers answer fetch and produce requests with NOT_LEADER_OR_FOLLOWER until clients refresh metadata; no "
+        "member leaves the group"
     )
 
     def not_ready_reason(self, world: FaultContext, target: Target) -> str:

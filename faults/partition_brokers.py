@@ -20,8 +20,8 @@ from fencepost.witnesses.packet_loss import LossRules
 from fencepost.witnesses.processes import running
 from fencepost.witnesses.topics import listed
 
-APART_S = 15.0  # replica.lag.time.max.ms or broker.session.timeout.ms, 3 s each, and the time to detect it
-SYNC_S = 60.0  # TCP retries only after about as long as the cut lasted; then brokers copy what was written meanwhile
+APART_S = 15.0  # replica.lag.time.max.ms or broker.session.timeout.ms, 3 s each, plus the time to detect the cut
+SYNC_S = 60.0  # TCP retries after about as long as the cut lasted; then brokers copy the records written meanwhile
 STREAMS = ("upstream", "downstream")
 InSync = Mapping[TopicPartition, Collection[int]]
 
@@ -31,8 +31,9 @@ class PartitionBrokers:
     """Cuts brokers off from all other brokers, in both directions. Members, producers and administrators still reach
     them.
 
-    Witness: the kernel dropped packets of our own on each way between them, and in-sync replicas are on one side
-    only: of at least one partition or, if cut off from the controller, of all. Healed: they are in sync as before.
+    Witness: the kernel dropped the harness's own packets in each direction between them, and in-sync replicas are on
+    one side only: of at least one partition or, if cut off from the controller, of all. Healed: they are in sync as
+    before.
 
     Attributes:
         controller: whether they are cut off from the controller as well: it fences them, and other brokers become
@@ -45,8 +46,8 @@ class PartitionBrokers:
     hits: ClassVar[frozenset[str]] = frozenset({"brokers"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
-        "followers fall out of sync past replica.lag.time.max.ms, and a leader without followers answers "
-        "NOT_ENOUGH_REPLICAS; if also cut off from the controller, a broker is fenced past "
+        "followers fall out of sync after replica.lag.time.max.ms, and a leader without followers answers "
+        "NOT_ENOUGH_REPLICAS; a broker that is also cut off from the controller is fenced after "
         "broker.session.timeout.ms, and keeps answering with stale metadata"
     )
 
@@ -100,7 +101,7 @@ class PartitionBrokers:
         return [PacketLoss(wire, endpoint, stream) for wire, endpoint in wires.items() for stream in STREAMS]
 
     def _separated(self, world: FaultContext, cut: Collection[int], before: InSync) -> Observation:
-        """Whether partitions left sync across the cut, as leaders reported or as the controller decided by fencing."""
+        """Whether in-sync replicas are on one side only, as leaders reported or the controller decided by fencing."""
         now = kept(world)
         still = _spanning({place: now.get(place, ()) for place in before}, cut)
         split = [place for place in before if place not in still]
@@ -124,7 +125,7 @@ def _in_sync(world: FaultContext, before: InSync) -> Observation:
 
 
 def _both(first: Evidence, second: Callable[[], Evidence]) -> Evidence:
-    """The first evidence; if it took effect, merged with the second, which then decides whether the whole did."""
+    """The first evidence; if it took effect, merged with the second, which then decides for the whole fault."""
     if not first.took_effect:
         return first
     then = second()

@@ -1,7 +1,7 @@
-"""A pause: the process is stopped (SIGSTOP; a container is frozen) and later continued; it is not informed of either.
+"""A pause: the process is stopped (SIGSTOP; a container is frozen) and later continued, and is notified of neither.
 
-A paused member sends no heartbeats; past its session time-out it wakes up as a zombie. Where pauses of one process
-overlap, it continues when the last one ends.
+A paused member sends no heartbeats; if the pause exceeds its session time-out, it resumes as a zombie. If pauses of
+one process overlap, it continues when the last one ends.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Pause:
     heals: ClassVar[bool] = True
     impact: ClassVar[frozenset[Impact]] = frozenset({Impact.FREEZES, Impact.DELAYS})
     seen: ClassVar[str] = (
-        "no heartbeats: past the session time-out the coordinator evicts the member, and it wakes up as a zombie; "
-        "a broker is fenced and leads nothing"
+        "a member sends no heartbeats: after the session time-out the coordinator evicts it, and it resumes as a "
+        "zombie; the controller fences a broker, which then leads no partition"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

@@ -1,4 +1,4 @@
-"""A rate limit: links pass only so many bytes per second."""
+"""A rate limit: each connection passes a limited number of bytes per second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fencepost.witnesses.throughput import KB_PER_S_MAX, ProbeLoad, slowed
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimit(OnStreams):
-    """Limits the bytes per second of each connection. Witness: a load of our own takes as long as the limit implies.
+    """Limits the bytes per second of each connection. Witness: a probe load of the harness takes as long as
+    the limit implies.
 
     Attributes:
         kb_per_s: thousands of bytes per second, for each connection and each direction that is limited.
@@ -22,7 +23,7 @@ class RateLimit(OnStreams):
     kb_per_s: int = 50
     direction: str = "from"
     seen: ClassVar[str] = (
-        "small requests and responses pass at once, large ones take long and delay what follows on their connection"
+        "small requests and responses pass at once; large ones are slow and delay later ones on their connection"
     )
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ PROOF_S = 15.0  # a broker that gets a new replica copies the partition first
 
 @dataclass(frozen=True)
 class ReassignCoordinator:
-    """Removes the group's offsets partition from the coordinator; a broker without a replica gets one, if there is any.
+    """Removes the coordinator's replica of the group's offsets partition, and adds one on another broker if possible.
 
     It chooses its target itself. Witness: the broker is no longer a replica of the partition, another one leads it, and
     FindCoordinator returns that one; healed: all replicas are as before and in sync, except on brokers that are stopped
@@ -29,11 +29,11 @@ class ReassignCoordinator:
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "the old coordinator deletes its copy of the group's offsets, the new one loads the group from its own; "
-        "members receive NOT_COORDINATOR, find it, and stay in; when it heals, the partition is copied back"
+        "members receive NOT_COORDINATOR, find it, and stay in the group; healing restores the former replicas"
     )
 
     def not_ready_reason(self, world: FaultContext, target: Target) -> str:
-        """See ``Gated``. Two reassignments at a time would leave too few replicas and restore the wrong ones."""
+        """See ``Gated``. Two simultaneous reassignments would leave too few replicas and restore the wrong ones."""
         now = coordinator_location(world)
         kept = world.cluster.admin.replicas(now.place.topic)
         fewer = len(kept[now.place.partition]) < max(map(len, kept.values()))
@@ -58,7 +58,7 @@ class ReassignCoordinator:
             kept = admin.replicas(before.place.topic)[before.place.partition]
             sight = moved(world, before, after, called_ns)
             missing = f"broker {before.leader} still has {before.place}" if before.leader in kept else sight.missing
-            what = f"{before.place} is on brokers {list(kept)}, no more on {before.leader}; {sight.what}"
+            what = f"{before.place} is on brokers {list(kept)}, no longer on {before.leader}; {sight.what}"
             return replace(sight, missing=missing, what=what, data={**sight.data, "replicas": kept, "before": replicas})
 
         def back() -> Observation:

@@ -16,7 +16,7 @@ PROOF_S = 10.0
 
 @dataclass(frozen=True)
 class RecreateTopic:
-    """Deletes topics and creates them again, with as many partitions, the same settings, and no records.
+    """Deletes topics and creates them again, with the same number of partitions, the same settings, and no records.
 
     It chooses its targets itself and has nothing to heal. Witness: brokers return another topic id (KIP-516) than
     before, and the logs begin at offset 0. The evidence also counts the records that the group had not committed. It is
@@ -32,7 +32,7 @@ class RecreateTopic:
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "until the topic is back, commits are refused with UNKNOWN_TOPIC_OR_PARTITION, and producers wait; the "
+        "until the topic exists again, commits are refused with UNKNOWN_TOPIC_OR_PARTITION, and producers wait; the "
         "coordinator deletes the committed offsets and may reassign the partitions; a client that asks for an old "
         "offset applies auto.offset.reset, or skips the records below it"
     )
@@ -59,7 +59,7 @@ class RecreateTopic:
         try:
             for topic in topics:
                 admin.recreate_topic(topic)
-        except WaitTimeout as error:  # the request may have been executed all the same, or in part
+        except WaitTimeout as error:  # the controller may have executed the request, or a part of it
             late = f" ({error})"
         records = sum(ends.values())
         unread = sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())

@@ -15,11 +15,11 @@ from fencepost.witnesses.proxy_gate import ProxyGate
 class Refuse(OnLinks):
     """Cuts connections between members and brokers and refuses new ones, as when the address has no listener.
 
-    Witness: the kernel has none of the former connections any more, and refuses ours.
+    Witness: the kernel has none of the former connections any more, and refuses the harness's own.
     """
 
     seen: ClassVar[str] = (
-        "clients see disconnects, and connection refused at each attempt; past the session time-out the coordinator "
+        "clients are disconnected, and each new connection is refused; after the session time-out the coordinator "
         "evicts the member"
     )
 

@@ -1,4 +1,4 @@
-"""Committed offsets that an administrator resets: the group does not continue where it stopped."""
+"""Committed offsets that an administrator resets: the group does not continue at the offset where it stopped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ResetOffsets:
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "a member that joins the empty group gets the new offsets and continues there; a paused member gets "
+        "a member that joins the empty group fetches the new offsets and starts there; a paused member receives "
         "UNKNOWN_MEMBER_ID when it wakes, has lost its partitions, and rejoins"
     )
 
@@ -69,7 +69,7 @@ class ResetOffsets:
         if why := self.not_ready_reason(world, target):
             raise FaultError(f"{why}: there is nothing to reset")
         admin, moves = world.cluster.admin, self._moves(world)
-        with suppress(WaitTimeout):  # the request may have been executed all the same
+        with suppress(WaitTimeout):  # the coordinator may have executed the request
             admin.alter_offsets(world.group, {place: to for place, (_, to) in moves.items()})
 
         def look() -> Observation:

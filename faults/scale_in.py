@@ -1,4 +1,4 @@
-"""A scale-in: members are asked to end cleanly (SIGTERM), end, and are not started again."""
+"""A scale-in: members end cleanly after SIGTERM and do not start again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ STOP_S = 15.0  # a member finishes its record, commits and leaves
 @dataclass(frozen=True)
 class ScaleIn:
     """Makes members leave permanently. Witness: they ended with exit code 0. A dynamic member sends LeaveGroup; a
-    static one does not, and its partitions wait until its session expires."""
+    static one does not, and its partitions have no other owner until its session expires."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
         "a dynamic member sends LeaveGroup and the group rebalances at once; a static one does not, and its partitions "
-        "wait until its session expires"
+        "have no other owner until its session expires"
     )
 
     def inject(self, world: FaultContext, target: Target) -> Injection:

@@ -1,4 +1,4 @@
-"""A scale-out: idle members are started while the others work; many at once are a join storm."""
+"""A scale-out: idle members start while the others work; if many start at once, it is a join storm."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ScaleOut:
 
     Attributes:
         joined_within_s: if above 0, the witness also waits up to that many seconds for the first assignment of each
-            member, as needed before another member may be stopped.
+            member, which must precede the stop of another member.
     """
 
     joined_within_s: float = 0.0
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"idle members"})
     heals: ClassVar[bool] = False
-    seen: ClassVar[str] = "new members join and the group rebalances, once or once for each of them"
+    seen: ClassVar[str] = "new members join, and the group rebalances once for all or once for each of them"
 
     def __post_init__(self) -> None:
         serialization.validate_fields(self)

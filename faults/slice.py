@@ -1,4 +1,4 @@
-"""Slicing: data arrives in small pieces, so that no request or response arrives at once."""
+"""Slicing: data arrives in small pieces, so no request or response arrives as a whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from fencepost.witnesses.throughput import KB_PER_S_MAX, ProbeLoad, slowed
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(OnStreams):
-    """Cuts data into pieces that arrive one after the other. Witness: a load of our own takes as long as implied.
+    """Cuts data into pieces that arrive one after the other. Witness: a probe load of the harness takes
+    as long as the pauses imply.
 
     Attributes:
         piece_bytes: the size of each piece.
@@ -22,9 +23,7 @@ class Slice(OnStreams):
 
     piece_bytes: int = 100
     pause_ms: int = 2
-    seen: ClassVar[str] = (
-        "requests and responses arrive piece by piece; nothing is missing, and everything takes longer"
-    )
+    seen: ClassVar[str] = "requests and responses arrive piece by piece; they take longer, and no data is lost"
 
     def __post_init__(self) -> None:
         super().__post_init__()

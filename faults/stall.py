@@ -1,7 +1,7 @@
-"""A stall: the handler of the current record is slow, so the member does not poll, while its client keeps running.
+"""A stall: a member's handler is slow with one record, so the member does not poll while its client keeps running.
 
 The client's own threads send heartbeats until ``max.poll.interval.ms`` is over; then they leave the group, and the
-program is notified at its next poll.
+program learns of that at its next poll.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from fencepost.model.impact import Impact
 from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
 from fencepost.witnesses.processes import GONE, STOPPED, ProcessIdentity
 
-PROOF_S = 15.0  # the longest wait for a record of a member that has just got its partitions
+PROOF_S = 15.0  # the longest wait for the first record of a member after an assignment
 HEALED_S = 5.0
 
 
 @dataclass(frozen=True)
 class Stall:
     """Slows the handlers of members. Witness: each member reported the record in its handler, and its process runs;
-    healed: it reported that it continued, and after how long. Expects ``fenced`` only past ``max.poll.interval.ms``."""
+    healed: it reported that its handler continued, and after how many seconds. Expects ``fenced`` only past
+    ``max.poll.interval.ms``."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = True
     impact: ClassVar[frozenset[Impact]] = frozenset({Impact.DELAYS})
     seen: ClassVar[str] = (
-        "its heartbeats continue and it does not poll; past max.poll.interval.ms its client leaves the group, and the "
-        "program learns of that at its next poll"
+        "the member sends heartbeats but does not poll; after max.poll.interval.ms its client leaves the group, and "
+        "the program learns of that at its next poll"
     )
     outlasts: ClassVar[str] = "max.poll.interval.ms"
 
@@ -44,7 +45,7 @@ class Stall:
         return inventory.lacks_loop()
 
     def inject(self, world: FaultContext, target: Target) -> Injection:
-        """Signal all targets to be slow from their next record on."""
+        """Signal all targets to stall in the handler of their next record."""
         slow = [_Slow.of(world.members[m]) for m in target.members]
         for one in slow:
             one.signal(signal.SIGUSR1)
@@ -62,7 +63,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class _Slow:
-    """One incarnation of a member that is to be slow."""
+    """One incarnation of a member whose handler the fault slows."""
 
     member: MemberNode
     life: ProcessIdentity
@@ -84,13 +85,13 @@ class _Slow:
         return next(reversed([*stalls]), None)
 
     def waits(self) -> Observation:
-        """Whether it waits now, because of this fault."""
+        """Whether its handler waits now, because of this fault."""
         state, stall = self.life.state(), self.stall
         if state in (GONE, STOPPED):
             return Observation(f"{self.life} is {state}")
         if stall is None or stall["end_ns"]:
-            return Observation(f"{self.life} waits with no record")
-        return Observation("", f"{self.life} waits with {_record(stall)} in hand", {"pid": self.life.pid})
+            return Observation(f"the handler of {self.life} does not wait")
+        return Observation("", f"the handler of {self.life} waits with {_record(stall)}", {"pid": self.life.pid})
 
     def went_on(self) -> Observation:
         """Whether the handler has continued. A member that has ended counts as healed."""
@@ -98,13 +99,13 @@ class _Slow:
         if self.life.state() == GONE:
             return Observation("", f"{self.life} is gone")
         if stall and not stall["end_ns"]:
-            return Observation(f"{self.life} still waits with {_record(stall)} in hand")
+            return Observation(f"the handler of {self.life} still waits with {_record(stall)}")
         if stall is None:
-            return Observation("", f"{self.life} never waited")
+            return Observation("", f"the handler of {self.life} never waited")
         lasted_s = round((stall["end_ns"] - stall["begin_ns"]) / NS, 3)
-        return Observation("", f"{self.life} continued after {lasted_s:g} s", {"stalled_s": lasted_s})
+        return Observation("", f"the handler of {self.life} continued after {lasted_s:g} s", {"stalled_s": lasted_s})
 
 
 def _record(stall: Mapping[str, Any]) -> str:
     ((topic, partition, offset),) = stall["partitions"]
-    return f"{topic}-{partition} at {offset}"
+    return f"offset {offset} of {topic}-{partition}"

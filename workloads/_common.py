@@ -1,4 +1,4 @@
-"""Shared by all workloads: what producers write, and checks of options."""
+"""Shared by all workloads: the records that producers write, and checks of options."""
 
 from __future__ import annotations
 
@@ -70,13 +70,12 @@ class Load:
         rate_hz: records written per second, by all producers together; 0: as fast as they can. The members must be able
             to handle them.
         producers: producer processes.
-        keys: different keys; each key, in decimal, always has the same partition.
-        skew: how much more frequent the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), which
-            also affects its partition; 0: all alike.
-        burst_every_s: the records due in that many seconds are written at once; 0: steadily.
+        keys: the number of different keys; a key is a decimal number, and its records are all in one partition.
+        skew: above 0, the first keys are more frequent: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), and so
+            partitions differ, too; 0: all keys are equally frequent.
+        burst_every_s: producers write the records of that many seconds at once; 0: at a steady rate.
         transaction_records: records per transaction of a producer, the last one may be smaller; 0: no transactions.
-        abort_every: every n-th transaction of a producer is aborted on purpose, once all its records are in the log; 0:
-            none.
+        abort_every: a producer aborts every n-th transaction on purpose, once all its records are in the log; 0: none.
             Members do not receive aborted records unless their ``isolation.level`` is read_uncommitted, which is the
             default of most clients of a user's program.
         payload: the function that makes the records' values, ``module:function``, imported by producers from the
@@ -136,12 +135,14 @@ def check_options(workload: Load) -> None:
 
 
 def check_deadline(deadline_ms: float, longest_ms: float, handler: str) -> None:
-    """Raises ScenarioError if no record could be processed within the deadline, or the handler is the user's own."""
+    """Raises ScenarioError if no record can be processed within the deadline, or the handler is the user's."""
     if deadline_ms and handler:
-        raise ScenarioError("deadline_ms works with our handler only: yours cannot be interrupted, but it may raise")
+        raise ScenarioError(
+            "deadline_ms works with the built-in handler only: yours cannot be interrupted, but it may raise"
+        )
     if 0 < deadline_ms <= longest_ms:
         raise ScenarioError(
-            f"deadline_ms is {deadline_ms:g}, and records that take {longest_ms:g} ms would never be done"
+            f"deadline_ms is {deadline_ms:g}, and records that take {longest_ms:g} ms would never be processed"
         )
 
 
@@ -152,8 +153,8 @@ def check_known(what: str, value: str, known: Collection[str]) -> None:
 
 
 def alien_loop(inventory: Inventory) -> str:
-    """A sentence if members run the user's program instead of our loop; else empty."""
-    sentence = "the group's members run a program of the user's: use the workload own_program"
+    """A sentence if members run the user's program instead of the built-in loop; else empty."""
+    sentence = "the group's members run a user's program: use the workload own_program"
     return sentence if inventory.own_program else ""
 
 

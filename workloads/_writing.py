@@ -1,4 +1,4 @@
-"""Shared by workloads whose members write: into a separate topic, or into the topics that they read."""
+"""Shared by workloads whose members write: to a separate topic, or to the topics that they read."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ NEEDS = (AdapterFeature.OUTPUTS, AdapterFeature.SEEKS)  # after an abort the rec
 
 @dataclass(frozen=True)
 class Writing(Load):
-    """One thread per member polls; its output is judged.
+    """One thread per member polls and writes; the checks judge its output.
 
     Attributes:
         commit: ``transaction`` (the output of a poll and its offsets are one transaction; the group has a stable
-            ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (output is written first and
-            offsets are committed then, without transactions: if a member dies in between, its successor writes again).
-        transaction_timeout_ms: after that long the brokers abort an open transaction; a member that is stopped for
+            ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (the member writes its
+            output first and then commits the offsets, without transactions: if it dies in between, the next owner
+            writes the output again).
+        transaction_timeout_ms: the time after which brokers abort an open transaction; a member that is stopped for
             longer during a transaction is fenced, and ends.
         handler: the function that handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``. Empty: none.
-        handler_ms: how long a record's handler takes.
+        handler_ms: the duration of a record's handler.
         batch: records that one poll may return.
-        commit_every_ms: how often ``after-processing`` commits; 0: after each record.
+        commit_every_ms: the interval at which ``after-processing`` commits; 0: after each record.
         planted_bug: a bug of members, described in ``fencepost_member.planted_bugs``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
         policies, bugs: the valid values of ``commit`` and ``planted_bug``.

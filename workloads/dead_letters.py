@@ -19,24 +19,25 @@ from fencepost_member.planted_bugs import LETTERS, PARKINGS
 
 @dataclass(frozen=True)
 class DeadLetters(WritingElsewhere):
-    """One thread per member polls, tries each record several times, and writes one that still fails to ``into``.
+    """One thread per member polls, tries each record several times, and writes a failed one to ``into``.
 
-    After the run the topic is compared with the records that cannot be processed. See ``Load`` for what producers
-    write, and ``Writing`` for the other options.
+    After the run the harness compares the topic with the records that cannot be processed. See ``Load`` for the records
+    that producers write, and ``Writing`` for the other options.
 
     Attributes:
         handler: the function that processes records; an exception is a failed attempt.
         on_failure: ``park``, or ``stop``: a record that cannot be processed ends the member, and each later owner.
-        attempts: how often a record is tried.
+        attempts: the number of attempts to process a record.
         retry_ms: the wait between two attempts; the member's other records wait, too.
-        deadline_ms: the limit for our own handler; a record that takes longer is parked, without another attempt; 0: no
-            limit. For the member to keep its partitions, all records of a poll should be parked within
+        deadline_ms: the time limit of the built-in handler; a record that exceeds it is parked without another attempt;
+            0: no limit. For the member to keep its partitions, all records of a poll should be parked within
             ``max.poll.interval.ms``.
         keep_order: later records of a parked record's key are parked behind it, also by later owners of the partition;
             without transactions only.
-        retried_after_ms: the harness's retry program reads ``into`` and completes each letter that long after it was
-            written. It records that in the topic ``retried``. With ``keep_order`` that is a redirect topic: members
-            process a key again when none of its letters waits there. 0: letters stay, and keys stay parked.
+        retried_after_ms: the harness's retry program reads ``into`` and completes each letter that many milliseconds
+            after it was written, and records that in the topic ``retried``. With ``keep_order`` that is a redirect
+            topic: members process a key again when none of its letters waits there. 0: letters stay, and keys stay
+            parked.
         poison_every: every n-th record of each producer cannot be processed; 0: none. With a ``handler`` it must be 0:
             the handler's exceptions decide.
     """
@@ -56,12 +57,14 @@ class DeadLetters(WritingElsewhere):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_known("what is done on failure", self.on_failure, (STOP, PARK))
+        check_known("on_failure", self.on_failure, (STOP, PARK))
         if self.poison_every and (self.handler or self.payload):
-            raise ScenarioError("poison_every is about values of ours: with your own handler or payload it must be 0")
+            raise ScenarioError(
+                "poison_every works with generated values only: with your own handler or payload it must be 0"
+            )
         if self.keep_order and self.commit == TRANSACTION:
             raise ScenarioError(
-                "keep_order does not work with transactions: a member cannot see what an open one has parked"
+                "keep_order does not work with transactions: a member cannot see records that an open one has parked"
             )
         if self.planted_bug == "first-retried" and not self.redirect:
             raise ScenarioError(
@@ -110,7 +113,7 @@ class DeadLetters(WritingElsewhere):
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each record that cannot be processed has a dead letter; with transactions exactly one.
 
-        Members that stop on failure soon break these promises; that shows best how they fail.
+        Members that stop on failure soon break these promises, and the findings show how.
         """
         from fencepost.checkers import Parked
 

@@ -1,4 +1,4 @@
-"""Partition exclusivity: each record has an effect in a store outside of Kafka, which a fence should protect."""
+"""Partition exclusivity: each record has an effect in a store outside Kafka, and a fence should protect the store."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from fencepost_member.config import FENCES, SUPERVISOR
 
 @dataclass(frozen=True)
 class ExclusiveWrites(Load):
-    """One thread per member polls, works on each record, writes its effect into a store, and commits.
+    """One thread per member polls, processes each record, writes its effect to a store, and commits.
 
-    Kafka assigns a partition to one member at a time, but a paused member does not learn of a change: when it wakes,
-    it writes the records in hand, at the same time as the next owner. The store is one SQLite file in the run's
-    history, or a schema of the run's own in a PostgreSQL database.
+    Kafka assigns a partition to one member at a time, but a paused member does not learn of a change: when it
+    resumes, it writes the records in flight at the same time as the next owner. The store is one SQLite file in the
+    run's history, or a separate schema for each run in a PostgreSQL database.
 
-    See ``Load`` for what producers write, and ``fencepost_member.store`` for leases and fences.
+    See ``Load`` for the records that producers write, and ``fencepost_member.store`` for leases and fences.
 
     Attributes:
         fence: ``token`` (the store refuses a member whose lease has a newer holder), ``lease`` (the same lock without a
-            token: unsafe after a long pause), ``supervisor`` (no lock: a member that does not poll in time is killed
-            and started again, as by the health checks of an orchestrator) or ``none``.
-        lease_ms: how long a member holds a partition's lease without renewing it.
-        overdue_ms: the supervisor kills a member that long after its last poll. It must be well below the group's
-            session time-out and ``max.poll.interval.ms``, or another member works on its partitions first.
+            token: unsafe after a long pause), ``supervisor`` (no lock: the supervisor kills and restarts a
+            member that does not poll in time, as the health checks of an orchestrator do) or ``none``.
+        lease_ms: the time for which a member holds a partition's lease without renewing it.
+        overdue_ms: the supervisor kills a member that many milliseconds after its last poll. It must be well below the
+            group's session time-out and ``max.poll.interval.ms``, or another member processes its partitions first.
         store: the PostgreSQL database, ``postgresql://user@host/database``, where psycopg is installed; the password is
             read from PGPASSWORD and ``~/.pgpass``. Empty: SQLite.
-        handler_ms: how long the work on a record takes; it is done within the lease.
+        handler_ms: the duration of a record's processing, which is within the lease.
         batch: records that one poll may return.
-        commit_every_ms: how often a member commits; 0: after each record.
+        commit_every_ms: the interval at which a member commits; 0: after each record.
     """
 
     fence: str = "token"
@@ -83,7 +83,7 @@ class ExclusiveWrites(Load):
         return loop_options(self, member)
 
     def promises(self) -> Collection[Promise]:
-        """At-least-once, and each record has one effect, none of them by a member whose lease was over."""
+        """At-least-once, and each record has one effect, which no member wrote after its lease had expired."""
         from fencepost.checkers import Effects
 
         return at_least_once(Effects())

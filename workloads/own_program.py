@@ -1,4 +1,4 @@
-"""A program of the user's: what producers write for it, and the rule for when it is done with a record."""
+"""A user's program: the records that producers write for it, and the rule for when a record counts as processed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ UNKNOWN = "unknown"
 class OwnProgram(Load):
     """Members are the program of ``Group(command=...)``, recorded from inside its client library.
 
-    See ``Load`` for what producers write.
+    See ``Load`` for the records that producers write.
 
     Attributes:
-        processed: when the program is done with a record: ``next-poll`` (when it polls again or closes, or commits past
-            the record), ``commit`` (when it commits past it, or stores such an offset; for programs that collect
-            records over several polls, or hand them to threads), ``told`` (when it reports so itself: by a call of
-            ``fencepost_member.api.processed``, or as JSON lines), or ``effect`` (when its effect was there in the
-            end); with the client ``black-box`` it is ``unknown``.
-        effects: with ``effect`` the function that lists effects, ``module:function``, imported from the current
+        processed: when a record counts as processed: ``next-poll`` (the program polls again, closes its consumer, or
+            commits past the record), ``commit`` (it commits past the record, or stores such an offset; for programs
+            that collect records over several polls, or pass them to threads), ``told`` (it reports the record: by a
+            call of ``fencepost_member.api.processed``, or as a JSON line), or ``effect`` (the record's effect exists
+            at the end); with the client ``black-box`` it is ``unknown``.
+        effects: with ``effect``, the function that lists effects, ``module:function``, imported from the current
             directory: ``function(settings)`` returns an iterable of all effects so far, each named by its record's
-            ``(topic, partition, offset)``, or by the ``seq`` that ``payload`` was given (with one producer). An effect
+            ``(topic, partition, offset)``, or by the ``seq`` that ``payload`` received (with one producer). An effect
             that exists twice is listed twice. ``settings`` configure a client of the cluster, in librdkafka's terms.
     """
 
@@ -51,7 +51,7 @@ class OwnProgram(Load):
     def inventory_problem(self, inventory: Inventory) -> str:
         """See ``ChecksInventory``."""
         if self.processed == REPORTED and VERIFIABLE in {client.name for client in inventory.clients}:
-            return f"{VERIFIABLE} does not report when it is done with a record"
+            return f"{VERIFIABLE} does not report when it has processed a record"
         if (self.processed == UNKNOWN) != bool(silent := inventory.lacks_reports()):
             known = f"use processed={UNKNOWN!r}" if silent else f"processed={UNKNOWN!r} needs the client {BLACK_BOX}"
             return f"{silent}: {known}" if silent else known

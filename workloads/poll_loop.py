@@ -26,27 +26,27 @@ from fencepost_member.planted_bugs import NAMES as PLANTED_BUGS
 from fencepost_member.planted_bugs import NEEDS as PLANTED_NEEDS
 
 DEADLINES = COMMIT_POLICIES[:2]  # the policies that allow a deadline
-PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # the policies that a program with its own loop may have
+PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # the policies of programs with their own loop
 
 
 @dataclass(frozen=True)
 class PollLoop(Load):
     """One thread per member polls, processes and commits.
 
-    See ``Load`` for what producers write.
+    See ``Load`` for the records that producers write.
 
     Attributes:
         commit: ``after-processing`` (at-least-once), ``after-batch`` (likewise, once for all records of a poll),
             ``asynchronous`` (likewise, without waiting for the answer; the next commit follows the answer),
             ``before-processing`` (at-most-once), ``auto`` (the client itself commits processed records;
             at-least-once) or ``auto-delivered`` (the client itself commits polled records, its default; when a member
-            dies, records may be lost or repeated, so neither is promised).
-        commit_every_ms: how often ``after-processing``, ``asynchronous`` and the automatic ones commit; 0: after each
-            record (``asynchronous``: each answer), which the automatic ones cannot.
-        handler_ms: how long a record's handler takes.
+            dies, records may be lost or processed again, so neither is promised).
+        commit_every_ms: the interval at which ``after-processing``, ``asynchronous`` and the automatic policies commit;
+            0: after each record (``asynchronous``: each answer), which the automatic ones cannot.
+        handler_ms: the duration of a record's handler.
         handler: the function that handles records, ``module:function``, imported by members from the current directory:
-            ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and an exception
-            ends the member. Empty: one that waits for ``handler_ms`` and does nothing.
+            ``function(key: bytes | None, value: bytes | None)``; the record is processed when it returns, and an
+            exception ends the member. Empty: a handler that waits for ``handler_ms`` and does nothing else.
         batch: records that one poll may return; 1: polls return single records.
         backpressure: ``pause`` (after each poll with records it pauses its partitions, keeps polling to stay in the
             group, and resumes) or ``resume`` (after each poll it resumes partitions that were never paused, which
@@ -55,9 +55,9 @@ class PollLoop(Load):
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic); the load may
             be more than it can handle. -1: no partition.
         slow_ms: see ``slow_partition``.
-        deadline_ms: the limit for our own handler. If a record takes longer, the member releases all partitions, with
-            the records in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
-            subscribes again. 0: no limit.
+        deadline_ms: the time limit of the built-in handler. If a record takes longer, the member releases all its
+            partitions before ``max.poll.interval.ms`` is over: it commits the processed records, drops those in
+            flight, unsubscribes, and subscribes again. 0: no limit.
         planted_bug: a bug of members, for tests and demonstrations, described by one of the modules of
             ``fencepost_member.planted_bugs``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
@@ -92,7 +92,7 @@ class PollLoop(Load):
             )
         self._check_deadline()
         if self.handler and self.planted_bug:
-            raise ScenarioError(f"planted bug {self.planted_bug!r} needs our own handler: leave handler empty")
+            raise ScenarioError(f"planted bug {self.planted_bug!r} needs the built-in handler: leave handler empty")
 
     def _check_deadline(self) -> None:
         if not self.deadline_ms:
@@ -104,8 +104,8 @@ class PollLoop(Load):
         check_deadline(self.deadline_ms, self.handler_ms + self.slow_ms, self.handler)
 
     def inventory_problem(self, inventory: Inventory) -> str:
-        """See ``ChecksInventory``. Also returns a problem if members could not keep up: unread records would not be the
-        group's fault."""
+        """See ``ChecksInventory``. Also returns a problem if members could not keep up: unread records would
+        then not be the fault of the group."""
         missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
         return alien_loop(inventory) or missing or self._unable(inventory) or self._overload(inventory)
 
@@ -146,7 +146,7 @@ class PollLoop(Load):
         """At-least-once, in order by key, one owner at a time, commits of processed records, and progress.
 
         ``before-processing`` promises at-most-once and no order: a member that was evicted with committed records in
-        hand finishes them after the new owner has continued.
+        flight finishes them after the new owner has continued.
         """
         from fencepost.checkers import Commits, Delivery, Ownership, Progress
 

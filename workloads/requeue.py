@@ -17,16 +17,16 @@ from fencepost_member.planted_bugs import REQUEUES
 @dataclass(frozen=True)
 class Requeue(Writing):
     """One thread per member polls; a record that takes too long is written again to the end of its partition, and then
-    counts as done. Its copy is an ordinary record: it is re-queued again whenever it takes too long.
+    counts as processed. Its copy is an ordinary record, which is re-queued in turn if it takes too long.
 
-    Copies are read from the topics after the run. See ``Load`` for what producers write, and ``Writing`` for the other
-    options. Later records of the key are processed before the copy: this suits only records that are independent of
-    each other. Other groups that read the topics see both.
+    The harness reads the copies from the topics after the run. See ``Load`` for the records that producers write, and
+    ``Writing`` for the other options. Later records of the key are processed before the copy, so re-queueing suits only
+    records that are independent of each other. Other groups that read the topics receive both the record and its copy.
 
     Attributes:
         handler: the function that processes records; a record for which it raises is re-queued. A record that can never
-            be processed circulates for ever.
-        deadline_ms: the limit for our own handler; with a ``handler`` it must be 0. For the member to keep its
+            be processed is re-queued for ever.
+        deadline_ms: the time limit of the built-in handler; with a ``handler`` it must be 0. For the member to keep its
             partitions, all records of a poll should be re-queued within ``max.poll.interval.ms``.
     """
 
@@ -45,7 +45,7 @@ class Requeue(Writing):
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each re-queued record is in the log again; with transactions exactly once.
 
-        ``Order`` uses the order of the log, in which a re-queued record has the place of its last copy.
+        ``Order`` uses the order of the log, where a re-queued record has the position of its last copy.
         """
         from fencepost.checkers import Requeued
 

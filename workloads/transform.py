@@ -1,4 +1,4 @@
-"""Consume, transform, produce: each record becomes one in another topic, in a transaction with its offset or not."""
+"""Consume, transform, produce: each record becomes a record of another topic, with or without transactions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fencepost_member.planted_bugs import OUTPUTS
 
 @dataclass(frozen=True)
 class Transform(WritingElsewhere):
-    """One thread per member polls, turns each record into one in the topic ``into``, and commits.
+    """One thread per member polls, turns each record into one of the topic ``into``, and commits.
 
-    The topic's final content, read with ``read_committed``, are the effects of the records. See ``Load`` for what
-    producers write, and ``Writing`` for the other options.
+    The topic's final content, read with ``read_committed``, are the effects of the records. See ``Load`` for the
+    records that producers write, and ``Writing`` for the other options.
 
     Attributes:
         handler: makes the new value: it returns bytes, text, a dict that is written as JSON, or None for no record.

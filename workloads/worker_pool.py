@@ -1,4 +1,4 @@
-"""Asynchronous processing: the polling thread hands records to worker threads, and commits what they finished."""
+"""Asynchronous processing: the polling thread passes records to worker threads, and commits the finished ones."""
 
 from __future__ import annotations
 
@@ -22,34 +22,35 @@ from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import ASYNCHRONOUS, LANES
 from fencepost_member.planted_bugs import POOLS
 
-NEEDS = (AdapterFeature.PAUSES,)  # a partition that has enough in hand is paused
+NEEDS = (AdapterFeature.PAUSES,)  # a partition with enough unfinished records is paused
 
 
 @dataclass(frozen=True)
 class WorkerPool(Load):
-    """One thread per member polls and commits, ``workers`` others process.
+    """One thread per member polls and commits, and ``workers`` others process records.
 
-    A partition is committed up to its first unfinished record. The revoked callback waits for records in process and
-    for all before them, and drops the others; see ``fencepost_member.pool``.
-    See ``Load`` for what producers write.
+    A partition is committed up to its first unfinished record. The revoked callback waits for records that workers
+    process and for all before them, and drops the others; see ``fencepost_member.pool``.
+    See ``Load`` for the records that producers write.
 
     Attributes:
-        workers: threads of each member that process.
+        workers: the number of threads of each member that process records.
         lanes: the unit that is processed in order, one record at a time: ``partition``, or each ``key`` in a partition.
-        in_hand: records of one partition above which a member pauses it; a poll may return ``batch`` more.
-        wait_ms: how long the revoked callback and a clean end wait for records in process, at most; less than
-            ``max.poll.interval.ms``. A record that takes longer continues, and the next owner repeats it.
-        delay_revoke: the callback does not wait: the member keeps polling, so that its remaining partitions get new
-            records, and completes the revocation in a later poll (KIP-983); it commits asynchronously. The member
-            stays in the group then even if its polling thread is stuck. Not with the protocol ``eager``, which revokes
-            every partition.
-        handler_ms: how long a record's handler takes.
+        in_hand: the number of unfinished records of a partition above which a member pauses it; a poll may return
+            ``batch`` more.
+        wait_ms: the longest time that the revoked callback and a clean end wait for records that workers process; less
+            than ``max.poll.interval.ms``. A record that takes longer continues, and the next owner processes it again.
+        delay_revoke: the callback does not wait: the member keeps polling, so that it receives new records of its
+            remaining partitions, and completes the revocation in a later poll (KIP-983); it commits asynchronously.
+            Then the member stays in the group even if its polling thread is stuck. Not with the protocol ``eager``,
+            which revokes every partition.
+        handler_ms: the duration of a record's handler.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic); the load may
             be more than it can handle. -1: no partition.
         slow_ms: see ``slow_partition``.
-        handler: a function of the user's, see ``PollLoop``; several threads call it at a time.
+        handler: a user's function, see ``PollLoop``; several threads call it at the same time.
         batch: records that one poll may return.
-        commit_every_ms: how often a member commits; 0: after each poll.
+        commit_every_ms: the interval at which a member commits; 0: after each poll.
         planted_bug: a bug of members, described in ``fencepost_member.planted_bugs.pools``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
     """

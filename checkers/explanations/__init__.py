@@ -65,23 +65,29 @@ def _landed(t: AnomalyContext, how: str) -> str:
 
 
 def _unseen(t: AnomalyContext) -> str:
-    passed, c, holder = "", t.passer, t.other
+    passed, c = f"the group committed past {t.records}", t.passer
     if c:
-        commit = f"({c.offset}, by {c.incarnation}, generation {c.generation}, {t.at(c.begin_ns)})"
-        passed = f" past {commit}" if c.offset > t.a.last_offset else f" by several commits, the first {commit},"
+        when = f"(generation {c.generation}, {t.at(c.begin_ns)})"
+        passed = (
+            f"{c.incarnation} committed offset {c.offset} {when}, past {t.records}"
+            if c.offset > t.a.last_offset
+            else f"several commits, the first of offset {c.offset} by {c.incarnation} {when}, went past {t.records}"
+        )
+    holder = "it" if c and c.offset > t.a.last_offset and c.incarnation == t.other else t.other
+    never = ", which no member had ever received"
     how = {
-        "skipped": "without ever being delivered to any member",
-        "unrecorded": "in an assignment of which no delivery at all is recorded",
-        "seek": f"without ever being delivered to any member{_by_program(t)}",
-        "expired": "without ever being delivered to any member: the group's committed offset had expired while "
+        "skipped": never,
+        "unrecorded": ", in an assignment without any recorded delivery",
+        "seek": f"{never}{_by_program(t)}",
+        "expired": f"{never}: the group's committed offset had expired while "
         "no member owned the partition, and without a committed offset members begin at the end",
-        "in-doubt": f"while {holder} had begun but not finished {t.them}",
-        "committed-unprocessed": f"before {holder}, which had received {t.them}, had finished {t.them}",
+        "in-doubt": f", which {holder} had begun but not finished",
+        "committed-unprocessed": f", which {holder} had received but not finished",
     }[t.a.cause]
-    death = t.death(holder) if t.a.cause in ("in-doubt", "committed-unprocessed") else ""
+    death = t.death(t.other) if t.a.cause in ("in-doubt", "committed-unprocessed") else ""
     died = f"{death}; " if death else ""
     processed = f"{t.they} had no effect" if t.a.cause == "unrecorded" and t.tables.by_effect else ""
-    return f"{t.records} {t.were} committed{passed} {how}; {died}{processed or f'no member processed {t.them}'}"
+    return f"{passed}{how}; {died}{processed or f'no member processed {t.them}'}"
 
 
 def _by_program(t: AnomalyContext) -> str:
@@ -146,7 +152,7 @@ def _key_order(t: AnomalyContext) -> str:
 
 
 def _overlap(t: AnomalyContext) -> str:
-    zombie = f"; {t.who} had been removed from the group and could not know yet" if t.a.excuse else ""
+    zombie = f"; {t.who} had been removed from the group and could not know that yet" if t.a.excuse else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     return f"{t.who} and {t.other} both owned {t.place} {often}, {t.span}{zombie}"
 
@@ -169,7 +175,7 @@ def _stale_effect(t: AnomalyContext) -> str:
 def _stuck(t: AnomalyContext) -> str:
     itself = {
         "paused": " and had itself paused it",
-        "forked": ", whose consumer was polled in a process that was forked from its own, where no record can arrive",
+        "forked": ": its program polled the consumer in a forked process, which receives no records",
     }.get(t.a.cause, "")
     owner = f"while {t.who} owned it{itself}" if t.a.members else "while no member owned it"
     leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
@@ -197,7 +203,7 @@ def _unconsumed(t: AnomalyContext) -> str:
 def _incomplete(t: AnomalyContext) -> str:
     many = f"{t.a.count:,} {'delivery' if t.one else 'deliveries'} of {t.place}"
     what = {
-        "hole": f"has a hole of {many}",
+        "hole": f"lacks {many}",
         "twice": f"has {many} with the number of an earlier one",
         "early": f"has {many} from before the assignment that {'it names' if t.one else 'they name'}",
     }[t.a.cause]
@@ -208,12 +214,14 @@ def _unrecorded(t: AnomalyContext) -> str:
     none = f"the history of {t.who} has no delivery of {t.records}"
     if t.a.cause == "effect":
         return f"{none}, which had an effect"
-    return f"{none}, nor any other of the assignment in which it committed past {t.them} ({t.span})"
+    return f"{none}, and no other delivery of the assignment in which it committed past {t.them} ({t.span})"
 
 
 SENTENCES: Mapping[str, Callable[[AnomalyContext], str]] = {
     **{kind.name: partial(_filled, kind.sentence) for kind in FINDINGS.values() if kind.sentence},
-    "duplicate-write": lambda t: _landed(t, f"{t.were} in the log already, below"),
+    "duplicate-write": lambda t: _landed(
+        t, f"{t.were} already in the log at {'a lower offset' if t.one else 'lower offsets'}"
+    ),
     "nonmonotonic-send": lambda t: _landed(t, f"{t.were} appended after records that were sent later"),
     "unseen": _unseen,
     "redelivery": _redelivery,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from fencepost.checkers.explanations.anomaly_context import AnomalyContext, broker
 
 
-def _by(t: AnomalyContext) -> str:
-    """The writer of a commit, for the end of a clause."""
-    return f"by {t.who}" if t.a.members else "by a member that the request log does not identify for certain"
+def _writer(t: AnomalyContext) -> str:
+    """The member that sent a commit."""
+    return t.who if t.a.members else "a member that the request log does not identify for certain"
 
 
 def _regression(t: AnomalyContext) -> str:
@@ -18,18 +18,19 @@ def _regression(t: AnomalyContext) -> str:
         "seek": "; the program itself had moved its position back",
     }.get(t.a.cause, "")
     to = f"to {t.a.first_offset}" if t.one else f"{t.a.count:,} times, to offsets {t.offsets}"
-    former = f", below what {t.other} had committed" if len(t.a.members) > 1 else ""
-    return f"the committed offset of {t.place} went back {to} ({t.span}), {_by(t)}{former}{why}"
+    former = f", below the offset that {t.other} had committed" if len(t.a.members) > 1 else ""
+    return f"the committed offset of {t.place} went back {to} ({t.span}), by {_writer(t)}{former}{why}"
 
 
 def _beyond_end(t: AnomalyContext) -> str:
-    above = f"above every record that can have been written by then (offset {t.offsets}, {t.span})"
-    return f"a commit of {t.place} was {above}, {_by(t)}"
+    above = "above every record that the log can have held then"
+    many = "offset" if t.a.first_offset == t.a.last_offset else "offsets"
+    return f"{_writer(t)} committed {many} {t.offsets} of {t.place} ({t.span}), {above}"
 
 
 def _off_by_one(t: AnomalyContext) -> str:
-    last = "the last finished record instead of the next one to read, as in every partition"
-    return f"the final commit of {t.place} ({t.offsets}, {t.span}), {_by(t)}, names {last}"
+    last = "the offset of the last finished record instead of the next one to read, as in every partition"
+    return f"the final commit of {t.place} ({t.offsets}, {t.span}), by {_writer(t)}, is {last}"
 
 
 def _foreign(t: AnomalyContext) -> str:
@@ -47,7 +48,7 @@ def _work_after_fencing(t: AnomalyContext) -> str:
 def _untrue(t: AnomalyContext) -> str:
     why = f"had refused it ({t.a.cause})" if t.a.cause else "has no record of it"
     what = f"its commit of {t.place} ({t.offsets})" if t.one else f"{t.a.count:,} commits of {t.place} ({t.offsets})"
-    return f"the client of {t.who} reported that {what} had worked ({t.span}), but the coordinator {why}"
+    return f"the client of {t.who} reported that {what} had succeeded ({t.span}), but the coordinator {why}"
 
 
 def _wrong_start(t: AnomalyContext) -> str:

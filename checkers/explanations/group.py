@@ -16,9 +16,7 @@ def _names(members: tuple[str, ...]) -> str:
 
 
 def _overlap(t: AnomalyContext) -> str:
-    return (
-        f"after a batch of the coordinator's records {t.place} belonged to {_names(t.a.members)}{_often(t)}, {t.span}"
-    )
+    return f"the coordinator's records assigned {t.place} to {_names(t.a.members)} at once{_often(t)}, {t.span}"
 
 
 def _regression(t: AnomalyContext) -> str:
@@ -27,16 +25,15 @@ def _regression(t: AnomalyContext) -> str:
 
 
 def _mismatch(t: AnomalyContext) -> str:
-    holds = f"; by the callbacks {_names(t.a.members[1:])} owned it" if len(t.a.members) > 1 else ""
-    given = f"the coordinator had assigned {t.place} to {t.who} at {t.begin} and accepted its heartbeats since"
-    stable = f"but while the group was stable, at {t.end}"
-    return f"{given}, {stable}, {t.who} did not own it by its callbacks{holds}"
+    holds = f"; according to the callbacks, {_names(t.a.members[1:])} owned it" if len(t.a.members) > 1 else ""
+    assigned = f"the coordinator had assigned {t.place} to {t.who} at {t.begin} and accepted its heartbeats since"
+    return f"{assigned}, but at {t.end}, in a stable group, {t.who} did not own it according to its callbacks{holds}"
 
 
 def _imbalance(t: AnomalyContext) -> str:
     if t.a.cause == "assigned twice":
         return f"{t.who} was assigned {t.place} again{_often(t)} while it owned it, {t.span}"
-    return f"a revoked or lost callback of {t.who} named {t.place}{_often(t)} although it did not own it, {t.span}"
+    return f"{t.who} received a revoked or lost callback for {t.place}{_often(t)} although it did not own it, {t.span}"
 
 
 def _early(t: AnomalyContext) -> str:
@@ -49,7 +46,7 @@ def _early(t: AnomalyContext) -> str:
 
 def _needless(t: AnomalyContext) -> str:
     again = f"{t.place} was revoked from {t.who} and assigned to it again{_often(t)}"
-    return f"{again}, {t.span}, though nothing in the group changed"
+    return f"{again}, {t.span}, although nothing in the group had changed"
 
 
 def _unbalanced(t: AnomalyContext) -> str:
@@ -76,76 +73,83 @@ def _changed(t: AnomalyContext) -> str:
 def _duplicate(t: AnomalyContext) -> str:
     if not t.a.members:
         return f"{t.records} had more than one effect"
-    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
-    return f"{t.records} had an effect by {first}, and again by {again}"
+    return f"{t.records} had two effects: {_both(t)}"
+
+
+def _both(t: AnomalyContext) -> str:
+    return f"the first by {t.other} at {t.begin}, the second by {t.who} at {t.end}"
 
 
 def _missing(t: AnomalyContext) -> str:
-    by = f", by {t.who} at {t.begin}" if t.a.members else ""
-    return f"{t.records} had no effect, and the group committed past {t.them}{by}"
+    return f"{t.records} had no effect, although {_passed(t)}"
+
+
+def _passed(t: AnomalyContext) -> str:
+    """The commit past the records: the first member's, if it is known."""
+    return f"{t.who} committed past {t.them} at {t.begin}" if t.a.members else f"the group committed past {t.them}"
 
 
 def _parked_twice(t: AnomalyContext) -> str:
-    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
-    return f"{t.records} had a dead letter by {first}, and another one by {again}{_all_the_time(t)}"
+    return f"{t.records} had two dead letters: {_both(t)}{_all_the_time(t)}"
 
 
 def _all_the_time(t: AnomalyContext) -> str:
-    return ", which had owned the partition all the time" if t.a.cause else ""
+    return f"; {t.who} had owned the partition all the time" if t.a.cause else ""
 
 
 def _unparked(t: AnomalyContext) -> str:
-    by = f", by {t.who} at {t.begin}" if t.a.members else ""
-    return f"{t.records} could not be processed and had no dead letter, and the group committed past {t.them}{by}"
+    return f"{t.records} could not be processed and had no dead letter, although {_passed(t)}"
 
 
 def _requeued_twice(t: AnomalyContext) -> str:
-    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
-    return f"{t.records} {t.were} re-queued by {first}, and once more by {again}{_all_the_time(t)}"
+    return (
+        f"{t.records} {t.were} re-queued twice: by {t.other} at {t.begin} and by {t.who} at {t.end}{_all_the_time(t)}"
+    )
 
 
 def _unrequeued(t: AnomalyContext) -> str:
-    by = f", by {t.who} at {t.begin}" if t.a.members else ""
-    again = "has no copy" if t.one else "have no copies"
-    return f"{t.records}, finished as re-queued, {again} in the log, and the group committed past {t.them}{by}"
+    copies = "no copy of it" if t.one else "no copies of them"
+    return f"{t.records} {t.were} recorded as re-queued, but the log has {copies}, although {_passed(t)}"
 
 
 def _requeued_and_done(t: AnomalyContext) -> str:
     copied, done = f"{t.who} at {t.begin}", f"{t.other} at {t.end}"
-    return f"{t.records} {t.were} re-queued by {copied}, and processed by {done} anyway{_all_the_time(t)}"
+    return f"{t.records} {t.were} re-queued by {copied}, and also processed by {done}{_all_the_time(t)}"
 
 
 def _entity(t: AnomalyContext) -> str:
-    letter = f"had a dead letter by {t.other}" if len(t.a.members) > 1 else "had a dead letter of its own"
+    by = f" by {t.other}" if len(t.a.members) > 1 else ""
+    waits = f", parked as a dead letter{by} at {t.begin}, had not been retried"
     if t.a.cause:
-        letter = f"was behind {t.them} in the log, re-queued by {t.other},"
-    since = f"since {t.begin}"
-    return f"{t.who} processed {t.records} at {t.end}; an earlier record of the key {letter} {since}"
+        waits = f" had been re-queued behind {t.them} by {t.other} at {t.begin}"
+    return f"{t.who} processed {t.records} at {t.end}, although an earlier record of the same key{waits}"
 
 
 def _orphaned(t: AnomalyContext) -> str:
     leader = "; it had no leader for a part of that time" if t.a.excuse else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
-    callbacks = "" if t.tables.black_box else " and by all callbacks"
-    return f"no member owned {t.place} {often} ({t.span}), by the coordinator's log{callbacks}{leader}"
+    callbacks = "" if t.tables.black_box else " and all callbacks"
+    return f"no member owned {t.place} {often} ({t.span}), according to the coordinator's log{callbacks}{leader}"
 
 
 def _restless(t: AnomalyContext) -> str:
-    return f"one rebalance followed another for {t.length} ({t.span}): {t.a.count:,} rounds of {_names(t.a.members)}"
+    rebalances = f"{t.a.count:,} {'rebalance' if t.one else 'rebalances'}"
+    return f"the group was never stable for {t.length} ({t.span}): {rebalances}, the last of {_names(t.a.members)}"
 
 
 def _dead(t: AnomalyContext) -> str:
     life = t.tables.lives.get(t.who)
     by_signal = life is not None and not life.fatal and life.signal
     way = f"was ended by {t.a.cause}, which the harness never sent," if by_signal else "ended by itself"
-    fatal = f"; its client had failed for good ({t.a.cause})" if t.a.cause and not by_signal else ""
+    fatal = f"; its client had reported a fatal error ({t.a.cause})" if t.a.cause and not by_signal else ""
     return f"{t.who} {way} at {t.end}; its last sign of life was at {t.begin}{fatal}"
 
 
 def _still(t: AnomalyContext) -> str:
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
-    at_work = f"; its handler was processing offset {t.offsets} of {t.place}" if t.a.cause else " nor process a record"
-    return f"{t.who}, which owned {t.owned} and sent heartbeats, did not poll {often} ({t.span}){at_work}"
+    at_work = f"; its handler was processing offset {t.offsets} of {t.place}" if t.a.cause else ""
+    idle = "did not poll" if t.a.cause else "neither polled nor processed a record"
+    return f"{t.who}, which owned {t.owned} and sent heartbeats, {idle} {often} ({t.span}){at_work}"
 
 
 SENTENCES: Mapping[str, Callable[[AnomalyContext], str]] = {

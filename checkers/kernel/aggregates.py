@@ -71,7 +71,7 @@ class Aggregates(dict[Key, Totals]):
     def _add(self, key: Key, numbers: Totals) -> None:
         self[key] = self[key] + numbers if key in self else numbers
 
-    def put_sightings(self, detections: Iterable[Detection]) -> None:
+    def put_detections(self, detections: Iterable[Detection]) -> None:
         """Add detections one by one, for rules that find only a few."""
         for s in detections:
             at = max(s.offset, -1)

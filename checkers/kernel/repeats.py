@@ -190,7 +190,7 @@ def stale_effect(part: TaskData) -> None:
     first = np.repeat(begin, np.diff(np.append(begin, len(rows))))
     latest = np.maximum.accumulate(first * len(rows) + rank) - first * len(rows)
     for index in np.flatnonzero(latest > rank).tolist():
-        part.aggregates.put_sightings(_stale_effect(part, rows, int(first[index]), index))
+        part.aggregates.put_detections(_stale_effect(part, rows, int(first[index]), index))
 
 
 def _stale_effect(part: TaskData, rows: Rows, first: int, index: int) -> Iterator[Detection]:

@@ -84,7 +84,7 @@ def _find(
         for (kind, tp, members, cause, excuse), numbers in perform(judged, again).items():
             aggregates.put(kind, tp, Label(members, cause, excuse), numbers)
     also, failed = run_rules(_rules_of_driver(aggregates, groups, judged), tables)
-    aggregates.put_sightings(also)
+    aggregates.put_detections(also)
     return aggregates.anomalies(tables.partitions), _facts(aggregates, failed, damage)
 
 

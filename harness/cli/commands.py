@@ -34,7 +34,7 @@ from fencepost.scenario.overrides import override
 
 
 class Exit(IntEnum):
-    """What the exit code of every command means."""
+    """The meaning of each exit code."""
 
     VALID = 0
     INVALID = 1
@@ -63,7 +63,7 @@ def common(debug: Annotated[bool, typer.Option("--debug", help="Show the stack t
 
 @app.command()
 def doctor() -> None:
-    """List what this machine has and what is missing, with remedies.
+    """List the available and the missing parts of this machine, with remedies.
 
     Exit code 4: no run is possible here.
     """
@@ -95,7 +95,7 @@ def run(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="A .toml, .json or .py file, or the name of a built-in scenario.")
     ],
-    seed: Annotated[int | None, typer.Option(min=0, help="Decides every random choice; random by default.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Determines every random choice; random by default.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Number of runs, with consecutive seeds.")] = 1,
     cluster: Backend = AUTO,
     cluster_config: Access = None,
@@ -105,11 +105,13 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option: group.members=6.")
     ] = None,
-    steer: Annotated[bool, typer.Option("--steer", help="Swarms aim at what no run below --runs has covered.")] = False,
+    steer: Annotated[
+        bool, typer.Option("--steer", help="Steer swarms to states and faults that no run below --runs has covered.")
+    ] = False,
     spark_master: SparkMaster = "local[*]",
     spark_remote: SparkRemote = None,
 ) -> None:
-    """Run a scenario on a real cluster and judge what happened."""
+    """Run a scenario on a real cluster and judge its history."""
     from fencepost.repeat import coverage
 
     asked = override(loader.load(scenario), settings or ())
@@ -125,7 +127,9 @@ def run(
 def replay_(
     run: Run,
     exact: Annotated[bool, typer.Option("--exact", help="Hit the members and brokers that the old run hit.")] = False,
-    repeat: Annotated[int, typer.Option(min=1, help="Number of replays; counts how often promises break.")] = 1,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Number of replays; the result counts those that break a promise.")
+    ] = 1,
     cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
@@ -136,9 +140,9 @@ def replay_(
 ) -> None:
     """Perform the plan of an old run again.
 
-    Times, faults and random choices are taken from the plan. Selectors choose again, unless --exact pins what they
-    chose. The timing of brokers and clients is not controlled, so a failure that depends on it may not reproduce:
-    --repeat measures how often it does.
+    The plan fixes times, faults and random choices. Selectors choose their targets again, unless --exact pins the
+    former targets. Nothing controls the timing of brokers and clients, so a failure that depends on it may not
+    reproduce: --repeat measures how often it does.
     """
     from fencepost.repeat import replay
 
@@ -152,10 +156,10 @@ def replay_(
 @app.command("shrink")
 def shrink_(
     run: Run,
-    minutes: Annotated[float, typer.Option(min=0, help="After this time no further case is tried.")] = 30,
+    minutes: Annotated[float, typer.Option(min=0, help="Try no further case after this time.")] = 30,
     failures: Annotated[int, typer.Option(min=1, help="Keep a case if this many of its runs fail,")] = 2,
     of: Annotated[int, typer.Option(min=1, help="of at most this many.")] = 3,
-    rate_runs: Annotated[int, typer.Option(min=0, help="Runs that measure how often the smallest one fails.")] = 5,
+    rate_runs: Annotated[int, typer.Option(min=0, help="Runs that measure how often the smallest case fails.")] = 5,
     cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
@@ -183,7 +187,7 @@ def shrink_(
 @app.command()
 def check(
     run: Run,
-    only: Annotated[str, typer.Option(metavar="A,B", help="Run only these checks; the verdict is not stored.")] = "",
+    only: Annotated[str, typer.Option(metavar="A,B", help="Run only these checks, and do not store the verdict.")] = "",
     spark_master: SparkMaster = "local[*]",
     spark_remote: SparkRemote = None,
 ) -> None:
@@ -194,7 +198,7 @@ def check(
     folder = RunFolder.open(run)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     with Spark.start(spark_master, remote=spark_remote) as spark:
-        from fencepost.judging import judge  # its imports are slow, and Spark starts meanwhile
+        from fencepost.judging import judge  # its slow imports overlap with the start of Spark
 
         verdict = judge(folder.path, spark, names)
         show_verdict(verdict, folder.path, stored=not names)
@@ -203,12 +207,13 @@ def check(
 
 @app.command()
 def conform(
-    output: Annotated[str, typer.Argument(metavar="FILE", help="What the program printed; - reads standard input.")],
+    output: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file with the program's output; - reads standard input.")
+    ],
 ) -> None:
     """Check a program's output against the format of the client json-lines.
 
-    It lists each line that cannot be believed, and the kinds of line that are missing. Exit code 1: there is a line
-    that cannot be believed.
+    It lists each invalid line, and the kinds of line that are missing. Exit code 1: there is an invalid line.
     """
     from fencepost.cli import conformance
 

@@ -11,19 +11,19 @@ from fencepost.errors import ScenarioError
 from fencepost_member.json_lines.protocol_check import ProtocolCheck
 from fencepost_member.json_lines.reading import LineError, parse
 
-# Lines that a program may leave out, and what the judge cannot know without them.
+# Lines that a program may omit, and the consequences for the judge.
 UNREPORTED = {
     "poll_started": "no check can see that a member stopped polling (stuck-member), and under the rule next-poll a "
     "record counts as processed only when the next records arrive",
     "record_data": "no record is known to have been delivered; a run with such members is invalid",
-    "record_processed": "a record counts as processed by the rule next-poll or commit; the rule told is not possible",
+    "record_processed": "the rule told is not possible: a record counts as processed by the rule next-poll or commit",
     "partitions_assigned": "members own no partition; a run with such members does not begin",
     "partitions_lost": "lost partitions count as revoked",
     "partitions_paused": "a paused partition looks like one that does not progress (stuck-partition without its cause, "
     "collateral-stall)",
     "partitions_resumed": "a paused partition counts as paused until it is revoked",
     "commit_started": "the program must wait for the answer to each commit and do nothing else meanwhile",
-    "offsets_committed": "the client's answers to commits are not compared with what the coordinator wrote",
+    "offsets_committed": "the answers to commits are not compared with the coordinator's records",
     "shutdown_complete": "each exit of the program counts as a crash",
 }
 
@@ -33,7 +33,7 @@ class Conformity:
     """The result of the check.
 
     Attributes:
-        faults: line number -> what is wrong with the line.
+        faults: line number -> the reason why the line is wrong.
         counts: name -> number of correct lines with this name.
         other: number of lines of ordinary output.
     """
@@ -50,11 +50,11 @@ class Conformity:
         for name, meaning in UNREPORTED.items():
             if not self.counts.get(name):
                 yield f"missing: {name}: {meaning}"
-        yield f"{len(self.faults)} lines cannot be believed" if self.faults else "every line conforms"
+        yield f"{len(self.faults)} lines are invalid" if self.faults else "every line conforms"
 
 
 def examine(lines: Iterable[bytes]) -> Conformity:
-    """Check the lines that a program printed, by the rules that apply during a run. Output without any is a fault."""
+    """Check the lines that a program printed by the rules of a run. Output without a line of the format is a fault."""
     order, faults, other, number = ProtocolCheck(), dict[int, str](), 0, 0
     for number, text in enumerate(lines, 1):
         try:

@@ -1,4 +1,4 @@
-"""What ``fencepost list`` shows: every fault, target, workload, check, client and scenario, with a line about it."""
+"""The rows of ``fencepost list``: every fault, target, workload, check, client and scenario, with its description."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fencepost_member.adapters import AdapterFeature
 
 
 class Kind(StrEnum):
-    """What can be listed."""
+    """The kinds of things that ``fencepost list`` shows."""
 
     FAULTS = "faults"
     TARGETS = "targets"
@@ -63,7 +63,7 @@ def _about(cls: type[Any]) -> str:
 
 
 def _seen(cls: type[Any]) -> str:
-    """For a fault: what brokers and members see of it."""
+    """For a fault: its consequences for brokers and members."""
     return f"\nSeen: {cls.seen}" if hasattr(cls, "seen") else ""
 
 

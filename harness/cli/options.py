@@ -11,7 +11,7 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Backend = Annotated[
     str,
     typer.Option(
-        metavar="auto|local|docker|attach:HOST:PORT", help="A new cluster for each run, or attach to one that exists."
+        metavar="auto|local|docker|attach:HOST:PORT", help="A new cluster for each run, or an attached existing one."
     ),
 ]
 Access = Annotated[
@@ -19,7 +19,7 @@ Access = Annotated[
     typer.Option("--cluster-config", metavar="FILE", help="SASL and TLS of attach, as name=value lines of librdkafka."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Allow attach to a cluster that is not on this machine's loopback.")]
-Runs = Annotated[Path, typer.Option(help="Folder in which run folders are made.")]
+Runs = Annotated[Path, typer.Option(help="Folder in which the command creates run folders.")]
 Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run when it has ended.")]
 SparkMaster = Annotated[
     str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")

@@ -104,7 +104,7 @@ def docker() -> ManagedBackend:
     return ManagedBackend("docker", host.ABILITIES, host.PARTS, host.check, host.start)
 
 
-OWN = {"local": local, "docker": docker}  # the quickest first
+OWN = {"local": local, "docker": docker}  # the fastest first
 
 
 def named(name: str, config: Path | None = None, permitted: bool = False) -> Backend:

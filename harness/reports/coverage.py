@@ -44,7 +44,7 @@ def grid(faults: Sequence[FaultRecord], protocol: str) -> Grid | None:
 
 
 def _calm(met: Mapping[str, bool | None]) -> bool | None:
-    """Whether no state was seen; None: unknown."""
+    """Whether no state was observed; None: unknown."""
     return False if any(met.values()) else None if None in met.values() else True
 
 

@@ -13,12 +13,12 @@ from fencepost.reports.formatting import span
 
 @dataclass(frozen=True)
 class FaultRecord:
-    """One step that fired, or did not (``begin_ns`` 0). A time of 0 means "never".
+    """One step of the plan; ``begin_ns`` is 0 if it did not fire. A time of 0 means "never".
 
-    ``expected`` is the consequence that it should have, ``reached`` whether that was seen (None: not judged).
-    ``skipped``: it found no target, and is not required. ``trigger`` describes the state that it waited for.
-    ``states``: by name of a protocol state, whether a member or the coordinator was in it at the injection (None:
-    unknown). ``impact``: see ``model.impact``.
+    ``expected`` is its expected consequence, ``reached`` whether that was observed (None: not judged).
+    ``skipped``: the step found no target, and is not required. ``trigger`` describes the state for which it waited.
+    ``states``: by name of a protocol state, whether a member or the coordinator was in that state at the injection
+    (None: unknown). ``impact``: see ``model.impact``.
     """
 
     step: int

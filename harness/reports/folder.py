@@ -55,7 +55,7 @@ class CommitColumns(NamedTuple):
 
 @dataclass
 class Folder:
-    """The content of a run folder for the reports; ``missing`` has sentences about what could not be read."""
+    """The content of a run folder for the reports; ``missing`` has sentences about parts that could not be read."""
 
     path: Path
     missing: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Folder:
             Scenario.from_json(self.asked).checked(plan_from_json(self.plan))
         except ScenarioError as error:
             why = "; ".join(map(str, error.each))
-            return f"# only the test or script that made this run can repeat it, with the seed {self.seed}: {why}"
+            return f"# only the test or script that started this run can repeat it, with the seed {self.seed}: {why}"
         return shlex.join(["fencepost", "replay", self.place])
 
     def rows(self, kind: str) -> int | None:

@@ -40,7 +40,7 @@ def moment(at_ns: int, origin_ns: int) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as a user would type it: relative if it is below the working directory, else as it was given."""
+    """A path for a user to type: relative if it is below the working directory, else unchanged."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
@@ -53,7 +53,7 @@ def visible(text: str) -> str:
 
 
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
-    """``text``, cut after ``limit`` characters; the end states how many were cut."""
+    """``text``, cut after ``limit`` characters; its end states the number of characters that were cut."""
     return text if len(text) <= limit else f"{text[:limit]} … ({number(len(text) - limit)} more characters)"
 
 

@@ -15,10 +15,10 @@ CAUSES: dict[str, str] = {
     "unrecorded": "no delivery is recorded during the assignment that committed past it",
     "forked": "its consumer was polled in a forked process, which receives no records",
     "expired": "the committed offset had expired, and without one the program starts at the end of the log",
-    "committed-unprocessed": "it was delivered, and committed before its processing ended",
-    "seek": "the member's program had set another position",
+    "committed-unprocessed": "it was delivered, and the group committed past it before its processing ended",
+    "seek": "the member's program had moved its position",
     "inside one poll": "the records of one poll were not in order",
-    "told a member": "the coordinator gave this answer to a member of the group",
+    "told a member": "the coordinator sent this answer to a member of the group",
     "answer not seen": "the coordinator had just loaded the group, and no broker shows its answer to the member",
     "in-doubt": "its processing had begun, the member died, and a later commit went past it",
 }

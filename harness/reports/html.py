@@ -1,8 +1,8 @@
 """``report.html``: one offline file that a sceptic can check by hand.
 
-The templates draw everything as text and SVG, without a chart library: none has a timeline of ownership, and for the
-two rate curves it is not worth the megabyte that the smallest library needs. The content security policy of the page
-forbids all loading and every other script, whatever the strings of a run contain.
+The templates draw everything as text and SVG, without a chart library: no library has a timeline of ownership, and two
+rate curves are not worth the megabyte of the smallest library. The content security policy of the page forbids all
+loading and every other script, even if the strings of a run contain code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fencepost.reports.timeline.palette import Palette
 def render(run: Path) -> Path:
     """Draw the run in folder ``run`` and return the path of its ``report.html``.
 
-    It reads only the folder. The page lists what is missing or damaged there.
+    It reads only the folder. The page lists missing and damaged parts.
 
     Raises:
         OSError: the report cannot be written.

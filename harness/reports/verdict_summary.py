@@ -26,7 +26,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class FaultCount:
-    """How many faults were proven, of how many that were due; ``skipped`` faults found no target."""
+    """The numbers of proven faults, of due faults, and of ``skipped`` faults, which found no target."""
 
     proven: int
     due: int
@@ -53,7 +53,7 @@ def worst(verdict: Verdict | None) -> Worst | None:
 
 
 def sentence(kind: str, example: Mapping[str, Any]) -> str:
-    """The example's own sentence, or else one made from its kind, cause and place."""
+    """The example's own sentence, or else a sentence about its kind, cause and place."""
     own = example.get("sentence")
     if isinstance(own, str) and own:
         return shortened(own)
@@ -81,7 +81,7 @@ def count_faults(faults: Iterable[FaultRecord]) -> FaultCount:
 
 
 def unjudged(verdict: Verdict | None) -> list[tuple[str, list[str]]]:
-    """The kinds of findings that could not be judged in this run, whatever was promised, grouped by reason."""
+    """The kinds of findings that could not be judged in this run, with any promise, grouped by reason."""
     found: dict[str, list[str]] = {}
     for kind, why_not in (verdict.unjudged if verdict else {}).items():
         found.setdefault(why_not, []).append(kind)

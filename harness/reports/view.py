@@ -18,7 +18,7 @@ from fencepost.reports.timeline.palette import Palette
 from fencepost.reports.timeline.scale import Scale
 
 TABLE_MAX = 400
-# By the rule of the workload ``own_program``. When the program itself considers a record processed is unknown.
+# By the rule of the workload ``own_program``. The program's own notion of a processed record is unknown.
 PROCESSED = {
     "next-poll": "the program polled again or closed its consumer, or committed past it",
     "commit": "the program committed past it, or stored an offset past it",
@@ -27,7 +27,7 @@ PROCESSED = {
 }
 LINES = (
     "members that report by JSON lines",
-    "what their lines leave out is not judged: without poll_started, stuck-member",
+    "the checks do not judge facts without lines: stuck-member needs poll_started",
 )
 _ALWAYS = ("faults", "history", "other")
 _REPORTED = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
@@ -159,7 +159,7 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def owned(folder: Folder, story: RunTimeline, palette: Palette) -> list[tuple[str, str, str, str, str, str]]:
-    """The timeline as a table: partition, owner, its style, from, to, how it ended."""
+    """The timeline as a table: partition, owner, the owner's style, begin, end, and the way in which it ended."""
     places = {name: place for place, name in enumerate(folder.partitions)}
     ordered = sorted(story.intervals, key=lambda i: (places.get(i.partition, len(places)), i.partition, i.begin_ns))
     return [

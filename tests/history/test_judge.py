@@ -108,11 +108,13 @@ def test_a_loss_is_told_as_a_reader_can_check_it(tmp_path: Path) -> None:
         ("unseen", 1, "in-doubt, in hand when its owner died"),
     ]
     assert lost[1].examples[0]["sentence"] == (
-        "Offset 4 of orders-0 was committed past (7, by member-0.1, generation 9, 3.100 s) while member-0.1 had begun "
-        "but not finished it; member-0.1 was killed at 3.300 s; no member processed it."
+        "member-0.1 committed offset 7 (generation 9, 3.100 s), past offset 4 of orders-0, which it had begun but not "
+        "finished; member-0.1 was killed at 3.300 s; no member processed it."
     )
     assert "3.100 s: member-0.1 committed 7 (ok)" in lost[1].examples[0]["witnesses"]
-    assert delivery.reason.startswith("unseen: 2 records of orders-0 (offsets 5 to 6) were committed past (7, by")
+    assert delivery.reason.startswith(
+        "unseen: member-0.1 committed offset 7 (generation 9, 3.100 s), past 2 records of orders-0 (offsets 5 to 6)"
+    )
 
 
 def test_at_most_once_permits_what_was_in_hand_and_no_more(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def test_what_is_committed_in_an_assignment_of_which_nothing_is_recorded_is_no_l
     )
     sentences = [e["sentence"] for f in history.findings for e in f.examples if f.kind == "unrecorded-delivery"]
     assert sentences == [
-        "The history of member-0.1 has no delivery of 10 records of orders-0 (offsets 0 to 9), nor any other of the "
-        "assignment in which it committed past them (from 1.000 s to 3.000 s)."
+        "The history of member-0.1 has no delivery of 10 records of orders-0 (offsets 0 to 9), and no other delivery "
+        "of the assignment in which it committed past them (from 1.000 s to 3.000 s)."
     ]
 
 
@@ -213,8 +213,8 @@ def test_the_effects_show_which_records_were_given_and_which_are_lost(tmp_path: 
     assert verdict.validity is (Validity.INVALID if lost else Validity.UNKNOWN)
     (delivery,) = (check for check in verdict.checks if check.check == "delivery")
     assert [e["sentence"] for f in delivery.findings for e in f.examples] == [
-        "2 records of orders-0 (offsets 3 to 7) were committed by several commits, the first (4, by member-0.1, "
-        "generation 1, 2.000 s), in an assignment of which no delivery at all is recorded; they had no effect."
+        "Several commits, the first of offset 4 by member-0.1 (generation 1, 2.000 s), went past 2 records of orders-0 "
+        "(offsets 3 to 7), in an assignment without any recorded delivery; they had no effect."
     ][: len(lost)]
 
 

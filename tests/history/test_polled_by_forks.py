@@ -40,8 +40,8 @@ def test_who_is_polled_by_a_fork_alone_is_named_with_that_cause(tmp_path: Path) 
     (stuck,), (left,) = found["stuck-partition"].examples, found["unconsumed"].examples
     assert stuck["sentence"] == (
         "For 39.000 s (from 1.000 s to 40.000 s) records of orders-0 waited, from offset 0 on, and none was delivered "
-        "while member-0.1 owned it, whose consumer was polled in a process that was forked from its own, where no "
-        "record can arrive."
+        "while member-0.1 owned it: its program polled the consumer in a forked process, which receives no "
+        "records."
     )
     assert "the last owner of orders-0 was member-0.1" in left["sentence"]
 

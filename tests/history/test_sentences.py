@@ -74,8 +74,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("duplicate-write", "producer-0", count=2),
-            "2 records of orders-0 (offsets 4 to 9), by producer-0 (sent from 3.000 s to 3.500 s), were in the log "
-            "already, below.",
+            "2 records of orders-0 (offsets 4 to 9), by producer-0 (sent from 3.000 s to 3.500 s), were already in "
+            "the log at lower offsets.",
         ),
         (
             of("nonmonotonic-send", "producer-0", to=3, excuse="producer not idempotent"),
@@ -133,7 +133,7 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         (
             of("commit-regression", A, B, count=2),
             "The committed offset of orders-0 went back 2 times, to offsets 4 to 9 (from 3.000 s to 3.500 s), by "
-            "member-0.1, below what member-1.1 had committed.",
+            "member-0.1, below the offset that member-1.1 had committed.",
         ),
         (
             of("commit-regression", to=3),
@@ -152,8 +152,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("silent-commit-failure", A, cause="UNKNOWN_MEMBER_ID"),
-            "The client of member-0.1 reported that its commit of orders-0 (4) had worked (from 3.000 s to 3.500 s), "
-            "but the coordinator had refused it (UNKNOWN_MEMBER_ID).",
+            "The client of member-0.1 reported that its commit of orders-0 (4) had succeeded (from 3.000 s to 3.500 "
+            "s), but the coordinator had refused it (UNKNOWN_MEMBER_ID).",
         ),
         (
             of("wrong-start", A, cause="seek"),
@@ -172,8 +172,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("unrecorded-delivery", A, cause="unread"),
-            "The history of member-0.1 has no delivery of offset 4 of orders-0, nor any other of the assignment in "
-            "which it committed past it (from 3.000 s to 3.500 s).",
+            "The history of member-0.1 has no delivery of offset 4 of orders-0, and no other delivery of the "
+            "assignment in which it committed past it (from 3.000 s to 3.500 s).",
         ),
         (
             of("unrecorded-delivery", A, cause="effect", count=2),
@@ -181,18 +181,18 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("unseen", A, cause="unrecorded"),
-            "Offset 4 of orders-0 was committed in an assignment of which no delivery at all is recorded; no member "
-            "processed it.",
+            "The group committed past offset 4 of orders-0, in an assignment without any recorded delivery; no member"
+            " processed it.",
         ),
         (
             of("stuck-partition", A, cause="forked"),
             "For 0.500 s (from 3.000 s to 3.500 s) records of orders-0 waited, from offset 4 on, and none was "
-            "delivered while member-0.1 owned it, whose consumer was polled in a process that was forked from its "
-            "own, where no record can arrive.",
+            "delivered while member-0.1 owned it: its program polled the consumer in a forked process, which receives"
+            " no records.",
         ),
         (
             of("history-incomplete", A, cause="hole", count=1234, to=3),
-            "The history of member-0.1 has a hole of 1,234 deliveries of orders-0 (at 3.000 s).",
+            "The history of member-0.1 lacks 1,234 deliveries of orders-0 (at 3.000 s).",
         ),
         (
             of("history-incomplete", A, cause="twice", to=3),
@@ -200,22 +200,22 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("unseen", A, B, cause="skipped"),
-            "Offset 4 of orders-0 was committed without ever being delivered to any member; no member processed it.",
+            "The group committed past offset 4 of orders-0, which no member had ever received; no member processed it.",
         ),
         (
             of("unseen", A, B, cause="in-doubt"),
-            "Offset 4 of orders-0 was committed while member-1.1 had begun but not finished it; no member processed "
-            "it.",
+            "The group committed past offset 4 of orders-0, which member-1.1 had begun but not finished; no member "
+            "processed it.",
         ),
         (
             of("unseen", A, B, cause="committed-unprocessed", count=2),
-            "2 records of orders-0 (offsets 4 to 9) were committed before member-1.1, which had received them, had "
-            "finished them; no member processed them.",
+            "The group committed past 2 records of orders-0 (offsets 4 to 9), which member-1.1 had received but not "
+            "finished; no member processed them.",
         ),
         (
             of("unseen", A, B, cause="in-doubt", excuse="declared act: set-offset"),
-            "Offset 4 of orders-0 was committed while member-1.1 had begun but not finished it; no member processed "
-            "it (declared act: set-offset).",
+            "The group committed past offset 4 of orders-0, which member-1.1 had begun but not finished; no member "
+            "processed it (declared act: set-offset).",
         ),
         (
             of("redelivery", A, count=2, to=3),
@@ -260,7 +260,7 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         (
             of("assignment-overlap", A, B, excuse="zombie"),
             "member-0.1 and member-1.1 both owned orders-0 for 0.500 s, from 3.000 s to 3.500 s; member-0.1 had been "
-            "removed from the group and could not know yet.",
+            "removed from the group and could not know that yet.",
         ),
         (
             of("assignment-overlap", A, B, count=1234, to=3),
@@ -340,13 +340,14 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("commit-beyond-end", A, to=3),
-            "A commit of orders-0 was above every record that can have been written by then (offset 4, at 3.000 s), "
-            "by member-0.1.",
+            "member-0.1 committed offset 4 of orders-0 (at 3.000 s), above every record that the log can have held "
+            "then.",
         ),
         (
             of("off-by-one", count=2, to=3),
             "The final commit of orders-0 (4 to 9, at 3.000 s), by a member that the request log does not identify "
-            "for certain, names the last finished record instead of the next one to read, as in every partition.",
+            "for certain, is the offset of the last finished record instead of the next one to read, as in every "
+            "partition.",
         ),
         (
             of("foreign-commit", A, B, count=1234),
@@ -365,8 +366,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("acknowledged-commit-missing", A, count=1234),
-            "The client of member-0.1 reported that 1,234 commits of orders-0 (4 to 9) had worked (from 3.000 s to "
-            "3.500 s), but the coordinator has no record of it.",
+            "The client of member-0.1 reported that 1,234 commits of orders-0 (4 to 9) had succeeded (from 3.000 s to"
+            " 3.500 s), but the coordinator has no record of it.",
         ),
         (
             of("wrong-start", A, count=1234),
@@ -375,13 +376,12 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("coordinator-overlap", A, B, C, to=3),
-            "After a batch of the coordinator's records orders-0 belonged to member-0.1, member-1.1 and member-2.1, at "
-            "3.000 s.",
+            "The coordinator's records assigned orders-0 to member-0.1, member-1.1 and member-2.1 at once, at 3.000 s.",
         ),
         (
             of("coordinator-overlap", A, B, count=1234),
-            "After a batch of the coordinator's records orders-0 belonged to member-0.1 and member-1.1 1,234 times, "
-            "from 3.000 s to 3.500 s.",
+            "The coordinator's records assigned orders-0 to member-0.1 and member-1.1 at once 1,234 times, from 3.000"
+            " s to 3.500 s.",
         ),
         (
             of("generation-regression", A, B),
@@ -393,14 +393,14 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("assignment-mismatch", A),
-            "The coordinator had assigned orders-0 to member-0.1 at 3.000 s and accepted its heartbeats since, but "
-            "while the group was stable, at 3.500 s, member-0.1 did not own it by its callbacks.",
+            "The coordinator had assigned orders-0 to member-0.1 at 3.000 s and accepted its heartbeats since, but at"
+            " 3.500 s, in a stable group, member-0.1 did not own it according to its callbacks.",
         ),
         (
             of("assignment-mismatch", A, B),
-            "The coordinator had assigned orders-0 to member-0.1 at 3.000 s and accepted its heartbeats since, but "
-            "while the group was stable, at 3.500 s, member-0.1 did not own it by its callbacks; by the callbacks "
-            "member-1.1 owned it.",
+            "The coordinator had assigned orders-0 to member-0.1 at 3.000 s and accepted its heartbeats since, but at"
+            " 3.500 s, in a stable group, member-0.1 did not own it according to its callbacks; according to the "
+            "callbacks, member-1.1 owned it.",
         ),
         (
             of("callback-imbalance", A, cause="assigned twice"),
@@ -408,8 +408,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("callback-imbalance", A, cause="given up twice", count=1234, to=3),
-            "A revoked or lost callback of member-0.1 named orders-0 1,234 times although it did not own it, at 3.000"
-            " s.",
+            "member-0.1 received a revoked or lost callback for orders-0 1,234 times although it did not own it, at "
+            "3.000 s.",
         ),
         (
             of("early-assignment", A, B),
@@ -427,8 +427,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("needless-revocation", A, count=2),
-            "Orders-0 was revoked from member-0.1 and assigned to it again 2 times, from 3.000 s to 3.500 s, though "
-            "nothing in the group changed.",
+            "Orders-0 was revoked from member-0.1 and assigned to it again 2 times, from 3.000 s to 3.500 s, although"
+            " nothing in the group had changed.",
         ),
         (
             of("unbalanced", A, B, cause="4 and 0"),
@@ -436,41 +436,41 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("missing-effect", A, count=3),
-            "3 records of orders-0 (offsets 4 to 9) had no effect, and the group committed past them, by member-0.1 at "
-            "3.000 s.",
+            "3 records of orders-0 (offsets 4 to 9) had no effect, although member-0.1 committed past them at 3.000 s.",
         ),
         (
             of("missing-effect"),
-            "Offset 4 of orders-0 had no effect, and the group committed past it.",
+            "Offset 4 of orders-0 had no effect, although the group committed past it.",
         ),
         (
             of("duplicate-effect", B, A),
-            "Offset 4 of orders-0 had an effect by member-0.1 at 3.000 s, and again by member-1.1 at 3.500 s.",
+            "Offset 4 of orders-0 had two effects: the first by member-0.1 at 3.000 s, the second by member-1.1 at "
+            "3.500 s.",
         ),
         (of("duplicate-effect"), "Offset 4 of orders-0 had more than one effect."),
         (
             of("dead-letter-missing", A, count=3),
-            "3 records of orders-0 (offsets 4 to 9) could not be processed and had no dead letter, and the group "
-            "committed past them, by member-0.1 at 3.000 s.",
+            "3 records of orders-0 (offsets 4 to 9) could not be processed and had no dead letter, although "
+            "member-0.1 committed past them at 3.000 s.",
         ),
         (
             of("dead-letter-missing"),
-            "Offset 4 of orders-0 could not be processed and had no dead letter, and the group committed past it.",
+            "Offset 4 of orders-0 could not be processed and had no dead letter, although the group committed past it.",
         ),
         (
             of("dead-letter-twice", B, A),
-            "Offset 4 of orders-0 had a dead letter by member-0.1 at 3.000 s, and another one by member-1.1 at "
-            "3.500 s.",
+            "Offset 4 of orders-0 had two dead letters: the first by member-0.1 at 3.000 s, the second by member-1.1 "
+            "at 3.500 s.",
         ),
         (
             of("dead-letter-twice", A, A, cause="one owner"),
-            "Offset 4 of orders-0 had a dead letter by member-0.1 at 3.000 s, and another one by member-0.1 at "
-            "3.500 s, which had owned the partition all the time.",
+            "Offset 4 of orders-0 had two dead letters: the first by member-0.1 at 3.000 s, the second by member-0.1 "
+            "at 3.500 s; member-0.1 had owned the partition all the time.",
         ),
         (
             of("per-entity-order", A, B, count=3),
-            "member-0.1 processed 3 records of orders-0 (offsets 4 to 9) at 3.500 s; an earlier record of the key had "
-            "a dead letter by member-1.1 since 3.000 s.",
+            "member-0.1 processed 3 records of orders-0 (offsets 4 to 9) at 3.500 s, although an earlier record of "
+            "the same key, parked as a dead letter by member-1.1 at 3.000 s, had not been retried.",
         ),
         (
             of("rebalance-on-static-bounce", A, B, topic="", partition=-1),
@@ -488,36 +488,37 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("per-entity-order", A),
-            "member-0.1 processed offset 4 of orders-0 at 3.500 s; an earlier record of the key had a dead letter of "
-            "its own since 3.000 s.",
+            "member-0.1 processed offset 4 of orders-0 at 3.500 s, although an earlier record of the same key, parked"
+            " as a dead letter at 3.000 s, had not been retried.",
         ),
         (
             of("per-entity-order", A, B, cause="re-queued"),
-            "member-0.1 processed offset 4 of orders-0 at 3.500 s; an earlier record of the key was behind it in the "
-            "log, re-queued by member-1.1, since 3.000 s.",
+            "member-0.1 processed offset 4 of orders-0 at 3.500 s, although an earlier record of the same key had "
+            "been re-queued behind it by member-1.1 at 3.000 s.",
         ),
         (
             of("requeue-missing", A, count=3),
-            "3 records of orders-0 (offsets 4 to 9), finished as re-queued, have no copies in the log, and the group "
-            "committed past them, by member-0.1 at 3.000 s.",
+            "3 records of orders-0 (offsets 4 to 9) were recorded as re-queued, but the log has no copies of them, "
+            "although member-0.1 committed past them at 3.000 s.",
         ),
         (
             of("requeue-missing"),
-            "Offset 4 of orders-0, finished as re-queued, has no copy in the log, and the group committed past it.",
+            "Offset 4 of orders-0 was recorded as re-queued, but the log has no copy of it, although the group "
+            "committed past it.",
         ),
         (
             of("requeue-twice", B, A),
-            "Offset 4 of orders-0 was re-queued by member-0.1 at 3.000 s, and once more by member-1.1 at 3.500 s.",
+            "Offset 4 of orders-0 was re-queued twice: by member-0.1 at 3.000 s and by member-1.1 at 3.500 s.",
         ),
         (
             of("requeued-and-done", A, cause="one owner"),
-            "Offset 4 of orders-0 was re-queued by member-0.1 at 3.000 s, and processed by member-0.1 at 3.500 s "
-            "anyway, which had owned the partition all the time.",
+            "Offset 4 of orders-0 was re-queued by member-0.1 at 3.000 s, and also processed by member-0.1 at 3.500 "
+            "s; member-0.1 had owned the partition all the time.",
         ),
         (
             of("requeued-and-done", A, B, count=3),
-            "3 records of orders-0 (offsets 4 to 9) were re-queued by member-0.1 at 3.000 s, and processed by "
-            "member-1.1 at 3.500 s anyway.",
+            "3 records of orders-0 (offsets 4 to 9) were re-queued by member-0.1 at 3.000 s, and also processed by "
+            "member-1.1 at 3.500 s.",
         ),
         (
             of("stale-write", A, B),
@@ -541,17 +542,18 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("orphaned-partition"),
-            "No member owned orders-0 for 0.500 s (from 3.000 s to 3.500 s), by the coordinator's log and by all "
-            "callbacks.",
+            "No member owned orders-0 for 0.500 s (from 3.000 s to 3.500 s), according to the coordinator's log and "
+            "all callbacks.",
         ),
         (
             of("orphaned-partition", count=1234, excuse="no leader"),
-            "No member owned orders-0 1,234 times (from 3.000 s to 3.500 s), by the coordinator's log and by all "
-            "callbacks; it had no leader for a part of that time.",
+            "No member owned orders-0 1,234 times (from 3.000 s to 3.500 s), according to the coordinator's log and "
+            "all callbacks; it had no leader for a part of that time.",
         ),
         (
             of("never-stable", A, count=1234),
-            "One rebalance followed another for 0.500 s (from 3.000 s to 3.500 s): 1,234 rounds of member-0.1.",
+            "The group was never stable for 0.500 s (from 3.000 s to 3.500 s): 1,234 rebalances, the last of "
+            "member-0.1.",
         ),
         (
             of("dead-member", A),
@@ -559,8 +561,8 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
         ),
         (
             of("dead-member", A, cause="FENCED_INSTANCE_ID"),
-            "member-0.1 ended by itself at 3.500 s; its last sign of life was at 3.000 s; its client had failed for "
-            "good (FENCED_INSTANCE_ID).",
+            "member-0.1 ended by itself at 3.500 s; its last sign of life was at 3.000 s; its client had reported a "
+            "fatal error (FENCED_INSTANCE_ID).",
         ),
         (
             of("something-new", A, B, count=2),

@@ -132,7 +132,7 @@ def test_who_is_not_known_is_told_as_such() -> None:
 
 def test_of_a_send_without_a_time_none_is_told() -> None:
     reported = sentence(of("duplicate-write", "producer-0", from_ns=0, to_ns=0))
-    assert reported == "Offset 4 of orders-0, by producer-0, was in the log already, below."
+    assert reported == "Offset 4 of orders-0, by producer-0, was already in the log at a lower offset."
 
 
 def test_a_partition_that_the_tables_do_not_know_is_none_of_theirs() -> None:
@@ -250,17 +250,21 @@ def test_of_many_witnesses_the_last_are_told_in_the_order_of_time() -> None:
 @pytest.mark.parametrize(
     ("commits", "passed", "reported"),
     [
-        ([commit(5, ns(2))], " past (5, by member-0.1, generation 2, 2.000 s)", "2.000 s: member-0.1 committed 5 (ok)"),
-        ([commit(4, ns(2))], "", ""),
-        ([commit(9, ns(2), name=B)], "", ""),
+        (
+            [commit(5, ns(2))],
+            "member-0.1 committed offset 5 (generation 2, 2.000 s),",
+            "2.000 s: member-0.1 committed 5 (ok)",
+        ),
+        ([commit(4, ns(2))], "The group committed", ""),
+        ([commit(9, ns(2), name=B)], "The group committed", ""),
         (
             [commit(4, ns(1)), commit(6, ns(1.5), "fail", "UNKNOWN_MEMBER_ID"), commit(8, ns(2.5)), commit(9, ns(2.6))],
-            " past (8, by member-0.1, generation 2, 2.500 s)",
+            "member-0.1 committed offset 8 (generation 2, 2.500 s),",
             "2.500 s: member-0.1 committed 8 (ok)",
         ),
         (
             [commit(5, ns(2), "info", "REQUEST_TIMED_OUT")],
-            " past (5, by member-0.1, generation 2, 2.000 s)",
+            "member-0.1 committed offset 5 (generation 2, 2.000 s),",
             "2.000 s: member-0.1 committed 5 (info, REQUEST_TIMED_OUT)",
         ),
     ],
@@ -271,8 +275,7 @@ def test_a_record_that_was_passed_unseen_names_the_commit(
     unseen = of("unseen", A, B, cause="skipped")
     rows = {"commits": tuple(commits)}
     assert sentence(unseen, **rows) == (
-        f"Offset 4 of orders-0 was committed{passed} without ever being delivered to any member; no "
-        "member processed it."
+        f"{passed} past offset 4 of orders-0, which no member had ever received; no member processed it."
     )
     assert witnesses(unseen, **rows) == [reported] * bool(reported)
     assert example(tables(**rows), unseen).get("generation") == (2 if reported else None)
@@ -282,10 +285,10 @@ def test_of_records_that_several_commits_went_past_the_first_ones_have_the_first
     unseen = of("unseen", A, B, cause="skipped", last_offset=9, count=6)
     in_turns = sentence(unseen, commits=(commit(6, ns(2)), commit(10, ns(2.5))))
     assert in_turns == (
-        "6 records of orders-0 (offsets 4 to 9) were committed by several commits, the first (6, by member-0.1, "
-        "generation 2, 2.000 s), without ever being delivered to any member; no member processed them."
+        "Several commits, the first of offset 6 by member-0.1 (generation 2, 2.000 s), went past 6 records of orders-0 "
+        "(offsets 4 to 9), which no member had ever received; no member processed them."
     )
-    assert " were committed past (10, by" in sentence(unseen, commits=(commit(10, ns(2.5)),))
+    assert "member-0.1 committed offset 10 (" in sentence(unseen, commits=(commit(10, ns(2.5)),))
 
 
 @pytest.mark.parametrize(("cause", "died"), [("in-doubt", "member-1.1 was killed at 3.200 s; "), ("skipped", "")])
@@ -307,7 +310,7 @@ def test_the_death_of_a_former_owner_is_told() -> None:
         (
             Life(A, signal="SIGABRT", fatal="FENCED"),
             "FENCED",
-            "ended by itself at {0}; its client had failed for good (FENCED)",
+            "ended by itself at {0}; its client had reported a fatal error (FENCED)",
         ),
         (Life(A), "", "ended by itself at {0}"),
     ],
@@ -340,8 +343,8 @@ OWNED = had(A, ns(1), tp=1)
 def test_what_a_member_owned_that_did_not_poll(intervals: Sequence[Any], owned: str) -> None:
     stuck = of("stuck-member", A, topic="", partition=-1, first_offset=-1, last_offset=-1)
     assert sentence(stuck, intervals=tuple(intervals)) == (
-        f"member-0.1, which owned {owned} and sent heartbeats, did not poll for 1.000 s (from 3.000 s to 4.000 s) "
-        "nor process a record."
+        f"member-0.1, which owned {owned} and sent heartbeats, neither polled nor processed a record for 1.000 s (from "
+        "3.000 s to 4.000 s)."
     )
 
 

@@ -146,8 +146,8 @@ def verdict(name: str, checks: tuple[Check, ...], **more: Any) -> Verdict:
 def lost(topic: str = "orders", sentence: str = "") -> Finding:
     """Records that nobody processed."""
     reported = sentence or (
-        "offset 4711 of orders-7 was committed past (4712, by member-2.1, generation 3, 24.020 s) while member-2.1 had "
-        "begun but not finished it; member-2.1 was fenced at 24.100 s; no member processed it."
+        "member-2.1 committed offset 4712 (generation 3, 24.020 s), past offset 4711 of orders-7, which it had begun "
+        "but not finished; member-2.1 crashed at 24.100 s; no member processed it."
     )
     first = {
         "topic": topic,

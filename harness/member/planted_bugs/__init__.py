@@ -1,9 +1,9 @@
-"""Planted bugs: members with deliberate bugs, which show that the checks find what they claim to find.
+"""Planted bugs: members with deliberate bugs, which show that the checks find such bugs.
 
 One module per kind of bug: ``records`` (processing of records), ``commits`` (commits and start positions),
 ``progress`` (members that stop making progress), ``pools`` (worker threads), ``outputs`` (producing to another topic),
-``parking`` (records that cannot be processed, or not at once); ``clients``, ``requests`` and ``callbacks`` (bugs of the
-client library). A bug that acts from time to time starts after the run's warm-up (``turns``).
+``parking`` (dead letters and re-queued records); ``clients``, ``requests`` and ``callbacks`` (bugs of the client
+library). A bug that acts repeatedly starts after the run's warm-up (``bug_trigger``).
 
 One planted bug needs no code: the commit policy ``before-processing`` under an at-least-once promise.
 """
@@ -26,7 +26,7 @@ from fencepost_member.planted_bugs import (
     requests,
 )
 
-# By the name of the bug. ``known`` says which of them a member can have.
+# Name of a bug -> its code. ``known`` returns the bugs that a member can have.
 BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # replace ``Behaviour``
 CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # replace the adapter
 NAMES = (*BUGS, *CLIENTS)

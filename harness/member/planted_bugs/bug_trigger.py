@@ -1,4 +1,4 @@
-"""When planted bugs act: only after the run's warm-up, so that the group is at work."""
+"""The trigger of planted bugs: they act only after the run's warm-up, when the group processes records."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from fencepost_member.events import read
 from fencepost_member.ownership import Tp
 
 EVERY_S = 1.0
-TIMES = 3  # how often a bug acts in an incarnation, if the group is to recover from it
+TIMES = 3  # acts of a bug in an incarnation if the group is to recover from it
 ALWAYS = 1 << 62  # times
 
 
 class BugTrigger:
-    """When a bug acts: for the first time one period after the warm-up, then one period after each time.
+    """Triggers a bug one period after the warm-up, and again one period after each time.
 
     Attributes:
-        left: how many times it still acts.
+        left: the number of times that the bug will still act.
     """
 
     def __init__(self, events: Path, every_s: float, times: int = TIMES) -> None:
-        """``events`` is the folder of the run's event logs; ``every_s`` the period; ``times`` the maximum of acts."""
+        """``events`` is the folder of the run's event logs; ``every_s`` the period; ``times`` the number of times."""
         self._harness, self._read_up_to = events / "harness.jsonl", 0
         self._every_s, self.left = every_s, times
         self._due_s = float("inf")
 
     @property
     def due(self) -> bool:
-        """Whether the bug acts now."""
+        """Whether the bug is to act now."""
         if self._due_s == float("inf") and self._warm():
             self._due_s = time.monotonic() + self._every_s
         return self.left > 0 and time.monotonic() >= self._due_s
 
     def fired(self) -> None:
-        """The bug acted just now."""
+        """Record that the bug acted just now."""
         self._due_s = time.monotonic() + self._every_s
         self.left -= 1
 

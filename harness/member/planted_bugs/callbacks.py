@@ -1,7 +1,8 @@
-"""Planted bugs in clients: they report other assignments than the real ones to their program.
+"""Planted bugs in clients: they report wrong assignments to their program.
 
 ``still-owner``
-    After each revocation the client at once reports the partitions as assigned again, and only later as revoked.
+    After each revocation the client reports the partitions at once as assigned again, and as revoked ``LINGER_S``
+    later.
 ``slow-revocation``
     Revokes partitions at the beginning of the revoked callback, and stays in the callback for ``LINGER_S``.
 ``hung-revocation``
@@ -9,9 +10,9 @@
 ``told-twice``
     Reports every revocation twice.
 ``taken-for-nothing``
-    A few times reports one partition as revoked and at once as assigned again.
+    A few times reports one partition as revoked and immediately as assigned again.
 ``taken-for-good``
-    Once reports one partition as revoked, although the group has not revoked it, and fetches it no more.
+    Once reports one partition as revoked, although the group has not revoked it, and stops fetching it.
 ``lost-as-revoked``
     Reports lost partitions as revoked.
 """
@@ -35,7 +36,7 @@ def nothing() -> None:
 
 
 class StillOwner(FaultyClient):
-    """See the module."""
+    """The bug ``still-owner``, see the module."""
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError."""
@@ -67,7 +68,7 @@ class StillOwner(FaultyClient):
 
 
 class SlowRevocation(FaultyClient):
-    """See the module."""
+    """The bug ``slow-revocation``, see the module."""
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``ClientListener``."""
@@ -80,7 +81,7 @@ class SlowRevocation(FaultyClient):
 
 
 class HungRevocation(FaultyClient):
-    """See the module."""
+    """The bug ``hung-revocation``, see the module."""
 
     every_s, times = 0.0, 1
 
@@ -93,7 +94,7 @@ class HungRevocation(FaultyClient):
 
 
 class ToldTwice(FaultyClient):
-    """See the module."""
+    """The bug ``told-twice``, see the module."""
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``ClientListener``."""
@@ -102,7 +103,7 @@ class ToldTwice(FaultyClient):
 
 
 class TakenForNothing(FaultyClient):
-    """See the module."""
+    """The bug ``taken-for-nothing``, see the module."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
@@ -115,7 +116,7 @@ class TakenForNothing(FaultyClient):
 
 
 class TakenForGood(FaultyClient):
-    """See the module."""
+    """The bug ``taken-for-good``, see the module."""
 
     times = 1
 
@@ -135,7 +136,7 @@ class TakenForGood(FaultyClient):
 
 
 class LostAsRevoked(FaultyClient):
-    """See the module."""
+    """The bug ``lost-as-revoked``, see the module."""
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``ClientListener``."""

@@ -1,9 +1,9 @@
-"""Planted bugs in clients: a layer between a member and its client library returns other records.
+"""Planted bugs in clients: a layer between a member and its client library returns wrong records.
 
 ``lost-record``
-    A few times drops a record between two others of its partition.
+    A few times drops a record that has a record of its partition before it and after it in a poll.
 ``torn-value``
-    Every record has a sequence number that was never produced, and another one in each delivery.
+    Every delivery of a record has a different sequence number, which no producer wrote.
 ``late-record``
     Returns the last record of a partition again, ``LATE_S`` after the partition was revoked.
 ``paused-for-ever``
@@ -13,7 +13,7 @@
 ``reads-uncommitted``
     Reads uncommitted records, although its program asked for ``read_committed`` and the client reports that.
 
-``requests`` has the clients that send other requests to the cluster, ``callbacks`` those that report other assignments
+``requests`` has the clients that send wrong requests to the cluster, ``callbacks`` those that report wrong assignments
 to their program.
 """
 
@@ -41,7 +41,7 @@ class FaultyClient:
     every_s, times = EVERY_S, TIMES
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
-        """Connects the library's client. Raises ConfigError when it refuses its settings."""
+        """Connects the library's client. Raises ConfigError if the client refuses its settings."""
         self._config, self._listener = config, listener
         self._turns = BugTrigger(Path(config.run) / "events", self.every_s, self.times)
         self._owned: Set[Tp] = set()
@@ -84,7 +84,7 @@ class FaultyClient:
 
 
 class LostRecord(FaultyClient):
-    """See the module."""
+    """The bug ``lost-record``, see the module."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
@@ -103,7 +103,7 @@ def _middles(records: List[Record]) -> Iterator[int]:
 
 
 class TornValue(FaultyClient):
-    """See the module."""
+    """The bug ``torn-value``, see the module."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
@@ -119,7 +119,7 @@ def _torn(key: Optional[bytes], value: Optional[bytes], headers: Headers) -> byt
 
 
 class LateRecord(FaultyClient):
-    """See the module."""
+    """The bug ``late-record``, see the module."""
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError."""
@@ -144,7 +144,7 @@ class LateRecord(FaultyClient):
 
 
 class PausedForEver(FaultyClient):
-    """See the module."""
+    """The bug ``paused-for-ever``, see the module."""
 
     times = 1
 
@@ -158,7 +158,7 @@ class PausedForEver(FaultyClient):
 
 
 class SlowStart(FaultyClient):
-    """See the module."""
+    """The bug ``slow-start``, see the module."""
 
     every_s, times = 0.0, ALWAYS
 
@@ -186,7 +186,7 @@ class SlowStart(FaultyClient):
 
 
 class ReadsUncommitted(FaultyClient):
-    """See the module."""
+    """The bug ``reads-uncommitted``, see the module."""
 
     def __init__(self, config: MemberConfig, listener: ClientListener) -> None:
         """Raises ConfigError."""

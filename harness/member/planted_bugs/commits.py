@@ -1,25 +1,25 @@
-"""Planted bugs: members that commit wrong offsets, or start at another than the committed one. See ``planted_bugs``.
+"""Planted bugs: members that commit wrong offsets, or do not start at the committed offset. See ``planted_bugs``.
 
 ``off-by-one``
     Commits the last processed offset instead of the next one to read.
 ``commit-ahead``
-    Now and then commits all records of a poll before it processes them. It does process all of them.
+    Now and then commits all records of a poll before it processes them, all of which it then processes.
 ``foreign-commit``
     A few times commits offset 0 of a partition that it never owned, with its own member id.
 ``late-commit``
     A few times commits an old offset of a partition that was revoked from it, once the new owner has committed past
-    that offset. The coordinator would refuse a commit with the old generation. So this member does what a queue of
-    commits does that outlives a rebalance: it sends the old offset with its present member id and generation, which is
-    all that the coordinator of a classic group checks.
+    that offset. The coordinator would refuse a commit with the old generation. So this member acts like a queue of
+    commits that outlives a rebalance: it sends the old offset with its present member id and generation, and the
+    coordinator of a classic group checks nothing else.
 ``wrong-start``
     In the assigned callback, starts ``BACK_RECORDS`` before the committed offset.
 ``commit-beyond-end``
     A few times commits an offset of its own partition that lies ``BEYOND`` records after the last delivered one.
 ``no-final-commit``
-    Commits nothing when partitions are revoked: the next owner repeats all records since the last commit.
+    Commits nothing when partitions are revoked: the next owner processes again all records since the last commit.
 ``once-lost``
     Is correct until partitions are lost. From then on, when a partition is revoked, it commits the offset at which the
-    assignment began instead of the offset that it reached. So two faults are needed: one that evicts the member and a
+    assignment began instead of the offset that it reached. So it needs two faults: one that evicts the member and a
     later one that moves partitions.
 """
 
@@ -38,7 +38,7 @@ BEYOND = 1_000_000  # records
 
 
 class OffByOne(Behaviour):
-    """See the module."""
+    """The bug ``off-by-one``, see the module."""
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
         """The last processed offsets instead of the next ones."""
@@ -46,7 +46,7 @@ class OffByOne(Behaviour):
 
 
 class CommitAhead(Behaviour):
-    """See the module."""
+    """The bug ``commit-ahead``, see the module."""
 
     batch_atomic = True  # all records that it committed are processed
 
@@ -85,7 +85,7 @@ class _Intruder(Behaviour):
 
 
 class ForeignCommit(_Intruder):
-    """See the module."""
+    """The bug ``foreign-commit``, see the module."""
 
     def _target(self, work: Work) -> Dict[Tp, int]:
         mine = self._ownership.ever
@@ -95,14 +95,14 @@ class ForeignCommit(_Intruder):
 
 
 class CommitBeyondEnd(_Intruder):
-    """See the module."""
+    """The bug ``commit-beyond-end``, see the module."""
 
     def _target(self, work: Work) -> Dict[Tp, int]:
         return {tp: end + BEYOND for _, tp, end in work[-1:] if tp in self._ownership.intervals}
 
 
 class LateCommit(_Intruder):
-    """See the module."""
+    """The bug ``late-commit``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """No partition was revoked yet."""
@@ -121,7 +121,7 @@ class LateCommit(_Intruder):
 
 
 class NoFinalCommit(Behaviour):
-    """See the module."""
+    """The bug ``no-final-commit``, see the module."""
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
         """Nothing in the revoked callback, which is the last chance to commit these partitions."""
@@ -129,7 +129,7 @@ class NoFinalCommit(Behaviour):
 
 
 class OnceLost(Behaviour):
-    """See the module."""
+    """The bug ``once-lost``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """No partition was lost yet."""
@@ -151,7 +151,7 @@ class OnceLost(Behaviour):
 
 
 class WrongStart(Behaviour):
-    """See the module."""
+    """The bug ``wrong-start``, see the module."""
 
     def assigned(self, partitions: Iterable[Tp]) -> None:
         """Start before the committed offset, if there is one."""

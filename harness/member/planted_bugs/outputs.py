@@ -7,7 +7,7 @@
 ``unfenced-offsets``
     Sends the offsets with only the group's name, as before KIP-447: an evicted member is not fenced.
 ``shared-transactional-id``
-    From some moment on it uses the ``transactional.id`` of member 0, as after a careless deployment.
+    One period after the warm-up, switches to the ``transactional.id`` of member 0, as after a wrong deployment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _SeparateOffsets:
 
 
 class OffsetsFirst(_SeparateOffsets):
-    """See the module."""
+    """The bug ``offsets-first``, see the module."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``Output``."""
@@ -48,7 +48,7 @@ class OffsetsFirst(_SeparateOffsets):
 
 
 class OffsetsLater(_SeparateOffsets):
-    """See the module."""
+    """The bug ``offsets-later``, see the module."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``Output``."""
@@ -58,7 +58,7 @@ class OffsetsLater(_SeparateOffsets):
 
 
 def unfenced_offsets(config: MemberConfig, adapter: Any, listener: ClientListener) -> Any:
-    """See the module."""
+    """The bug ``unfenced-offsets``, see the module."""
     # With the consumer protocol a client has a member id even if it never joined.
     output = adapters.connect(replace(config, protocol="eager"), listener).output(config, listener)
     output.has_left = lambda group: False
@@ -66,7 +66,7 @@ def unfenced_offsets(config: MemberConfig, adapter: Any, listener: ClientListene
 
 
 class SharedId:
-    """See the module."""
+    """The bug ``shared-transactional-id``, see the module."""
 
     def __init__(self, config: MemberConfig, adapter: Any, listener: ClientListener) -> None:
         """See ``_SeparateOffsets``."""

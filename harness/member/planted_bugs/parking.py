@@ -1,4 +1,4 @@
-"""Planted bugs: members that handle records wrongly that they cannot process. See ``planted_bugs``.
+"""Planted bugs: members that mishandle records that they cannot process. See ``planted_bugs``.
 
 ``swallowed-errors``
     Catches the exception of its handler, writes no dead letter, and records the record as processed.
@@ -9,7 +9,7 @@
 ``unwritten-letters``
     Buffers dead letters to write many of them at once, and commits meanwhile.
 ``first-retried``
-    Processes records of a key again as soon as one of its dead letters was retried, while others still wait.
+    Processes records of a key again as soon as one of its dead letters is retried, while others still wait.
 
 Members that re-queue records:
 
@@ -18,7 +18,7 @@ Members that re-queue records:
 ``copied-twice``
     Writes the record twice, like a program that repeats a write after a timeout.
 ``copied-and-done``
-    Writes the record again, and also records it as processed, like a handler that continues after the re-queue.
+    Re-queues the record, and also records it as processed, like a handler that continues after re-queueing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MANY = 1000
 
 
 class SwallowedErrors(DeadLetter):
-    """See the module."""
+    """The bug ``swallowed-errors``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""
@@ -41,7 +41,7 @@ class SwallowedErrors(DeadLetter):
 
 
 class LetterPerAttempt(DeadLetter):
-    """See the module."""
+    """The bug ``letter-per-attempt``, see the module."""
 
     def failed(self, tp: Tp, offset: int, content: Content) -> None:
         """See ``DeadLetter``."""
@@ -53,14 +53,14 @@ class LetterPerAttempt(DeadLetter):
 
 
 class ForgottenKeys(OrderedDeadLetter):
-    """See the module."""
+    """The bug ``forgotten-keys``, see the module."""
 
     def assigning(self, partitions: List[Tp]) -> None:
         """See ``Disposition``."""
 
 
 class UnwrittenLetters:
-    """See the module. Satisfies ``adapters.Output``."""
+    """The bug ``unwritten-letters``, see the module. Satisfies ``adapters.Output``."""
 
     def __init__(self, config: MemberConfig, adapter: Any, listener: ClientListener) -> None:
         """See ``adapters.Outputs``."""
@@ -91,7 +91,7 @@ class UnwrittenLetters:
 
 
 def first_retried(config: MemberConfig, adapter: Any, listener: ClientListener) -> Any:
-    """See the module, and ``adapters.Outputs``."""
+    """The bug ``first-retried``, see the module and ``adapters.Outputs``."""
     output = adapter.output(config, listener)
     parked, was_retried = output.parked, output.parked.was_retried
 
@@ -106,7 +106,7 @@ def first_retried(config: MemberConfig, adapter: Any, listener: ClientListener) 
 
 
 class UnwrittenCopies(DeadLetter):
-    """See the module."""
+    """The bug ``unwritten-copies``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""
@@ -114,7 +114,7 @@ class UnwrittenCopies(DeadLetter):
 
 
 class CopiedTwice(DeadLetter):
-    """See the module."""
+    """The bug ``copied-twice``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""
@@ -123,7 +123,7 @@ class CopiedTwice(DeadLetter):
 
 
 class CopiedAndDone(DeadLetter):
-    """See the module."""
+    """The bug ``copied-and-done``, see the module."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``DeadLetter``."""

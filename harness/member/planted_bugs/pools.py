@@ -16,7 +16,7 @@ from fencepost_member.pool import Pool
 
 
 class UnawaitedWorkers(Pool):
-    """See the module."""
+    """The bug ``unawaited-workers``, see the module."""
 
     def _let_go(self, ledgers: Iterable[OffsetTracker], wait: bool) -> None:
         """Do nothing: the workers continue."""
@@ -33,7 +33,7 @@ class _Highest(OffsetTracker):
 
 
 class HighestFinished(Pool):
-    """See the module."""
+    """The bug ``highest-finished``, see the module."""
 
     ledger = _Highest
 

@@ -1,11 +1,11 @@
 """Planted bugs: members that stop making progress. See ``planted_bugs``.
 
 ``die-silently``
-    Some time after the warm-up its process exits in the middle of its work, with exit code 0 and without a message: it
-    neither commits nor leaves the group.
+    Some time after the warm-up the process exits while it processes records, with exit code 0 and without a message:
+    it neither commits nor leaves the group.
 ``stop-polling``
-    Some time after the warm-up it waits ``WAIT_S`` between a poll and the processing of its records, as for a lock. The
-    client's own threads continue to send heartbeats. Afterwards it continues.
+    Some time after the warm-up the member waits ``WAIT_S`` between a poll and the processing of its records, as for a
+    lock, and then continues. The client's own threads send heartbeats meanwhile.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WAIT_S = 14.0
 
 
 class DieSilently(Behaviour):
-    """See the module."""
+    """The bug ``die-silently``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The bug is due one period after the warm-up."""
@@ -43,7 +43,7 @@ class DieSilently(Behaviour):
 
 
 class StopPolling(DieSilently):
-    """See the module."""
+    """The bug ``stop-polling``, see the module."""
 
     def _turn(self) -> None:
         threading.Event().wait(WAIT_S)

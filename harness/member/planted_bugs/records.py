@@ -1,18 +1,18 @@
 """Planted bugs: members that process records wrongly. See ``planted_bugs``.
 
 ``seek-back``
-    Every second, seeks one of its partitions back by a few records inside one assignment interval. It commits only
-    forward and processes everything.
+    Every second, seeks one of its partitions back by a few records inside one assignment interval. Its committed
+    offsets never go back, and it processes every record.
 ``out-of-order``
     Processes the records of every poll in reverse order. It finishes and commits whole polls only, so nothing is lost.
-    It needs ``batch`` > 1, and so few keys that a poll has two records of the same key.
+    It needs ``batch`` > 1, and few enough keys for two records of one key in a poll.
 ``stale-backlog``
-    Keeps records in a queue of its own for ``BACKLOG_S`` before it processes them. Records of revoked partitions are
-    processed, too, once the new owner has committed past them. It never commits these.
+    Keeps records in a queue for ``BACKLOG_S`` before it processes them. It also processes records of revoked
+    partitions once the new owner has committed past them, but never commits these.
 ``seek-loop``
     Seeks back to one record ``LOOP_TIMES`` times, as if it could not be processed; then it continues.
 ``hung-handler``
-    Once works on a record for longer than ``max.poll.interval.ms``, so that the group evicts the member, and then
+    Once processes a record for longer than ``max.poll.interval.ms``, so that the group evicts the member, and then
     processes the other records of the poll.
 """
 
@@ -37,7 +37,7 @@ HUNG_S = 6.0  # the group's max.poll.interval.ms must be well below this
 
 
 class SeekBack(Behaviour):
-    """See the module."""
+    """The bug ``seek-back``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The first seek is due after one period."""
@@ -71,7 +71,7 @@ class SeekBack(Behaviour):
 
 
 class OutOfOrder(Behaviour):
-    """See the module."""
+    """The bug ``out-of-order``, see the module."""
 
     batch_atomic = True
 
@@ -81,7 +81,7 @@ class OutOfOrder(Behaviour):
 
 
 class StaleBacklog(Behaviour):
-    """See the module."""
+    """The bug ``stale-backlog``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The backlog is empty."""
@@ -115,7 +115,7 @@ class StaleBacklog(Behaviour):
 
 
 class SeekLoop(Behaviour):
-    """See the module."""
+    """The bug ``seek-loop``, see the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: AssignmentNumbers) -> None:
         """The record is chosen after one period."""
@@ -136,7 +136,7 @@ class SeekLoop(Behaviour):
 
 
 class HungHandler(Behaviour):
-    """See the module."""
+    """The bug ``hung-handler``, see the module."""
 
     batch_atomic = True
 

@@ -1,4 +1,4 @@
-"""Planted bugs in clients: they send other requests to the cluster than their program asks for.
+"""Planted bugs in clients: they send requests to the cluster that differ from their program's calls.
 
 ``forgotten-topic``
     Once, some time after the warm-up, subscribes to only the first of its topics.
@@ -13,7 +13,7 @@
 ``ignored-fence``
     Once commits with a consumer that is not a member of the group, reports the error, and continues as before.
 ``late-retry``
-    Repeats each asynchronous commit after the following one, as if the first attempt had no answer.
+    Sends each asynchronous commit again after the following one, as if the first attempt had no answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOO_MUCH = "x" * 5000  # bytes of metadata; brokers accept 4,096 (offset.metadat
 
 
 class ForgottenTopic(FaultyClient):
-    """See the module."""
+    """The bug ``forgotten-topic``, see the module."""
 
     times = 1
     _all = True
@@ -47,18 +47,18 @@ class ForgottenTopic(FaultyClient):
 
 
 def forgotten_name(config: MemberConfig, listener: ClientListener) -> Any:
-    """See the module."""
+    """The bug ``forgotten-name``, see the module."""
     return adapters.connect(replace(config, instance_id=None), listener)
 
 
 class Restless(ForgottenTopic):
-    """See the module."""
+    """The bug ``restless``, see the module."""
 
     times = ALWAYS
 
 
 class UnsentCommit(FaultyClient):
-    """See the module."""
+    """The bug ``unsent-commit``, see the module."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``Adapter``."""
@@ -69,7 +69,7 @@ class UnsentCommit(FaultyClient):
 
 
 class SwallowedRefusal(UnsentCommit):
-    """See the module."""
+    """The bug ``swallowed-refusal``, see the module."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``Adapter``."""
@@ -79,7 +79,7 @@ class SwallowedRefusal(UnsentCommit):
 
 
 class IgnoredFence(FaultyClient):
-    """See the module."""
+    """The bug ``ignored-fence``, see the module."""
 
     times = 1
 
@@ -96,7 +96,7 @@ class IgnoredFence(FaultyClient):
 
 
 class LateRetry(FaultyClient):
-    """See the module."""
+    """The bug ``late-retry``, see the module."""
 
     _last: Mapping[Tp, int] = {}
 

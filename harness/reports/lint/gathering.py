@@ -1,4 +1,4 @@
-"""Reads the inputs of the lint: what members reported about themselves, and what else the run folder has."""
+"""Reads the inputs of the lint: the reports of members about themselves, and other parts of the run folder."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def lives(folder: Folder) -> Iterator[tuple[Started, MemberSettings]]:
         detail, settings = one.detail, one.detail["config"]
         if not settings and detail.get("told_by") == "lines":
             continue  # it did not report its settings
-        # A user's program is done with a record when it polls again, so its time covers all records of a poll.
+        # A user's program processes the records of a poll until it polls again, so its time covers all of them.
         most = 1 if workload.get("type") == OWN_PROGRAM else workload.get("batch", 0)
         records = min((one for one in (most, settings.get(POLL_RECORDS)) if isinstance(one, int)), default=0)
         yield (

@@ -25,7 +25,7 @@ class MemberSettings:
     """The settings of one incarnation, by Kafka's names.
 
     Attributes:
-        work_ms: how long it may take to process the records of one poll.
+        work_ms: the longest time that the records of one poll may take to process.
         sessions_ms: the shortest and the longest session time-out that the brokers accept.
         isolation: the isolation level of its consumer, see ``fencepost.model.isolation``.
         transactions: whether the records that it reads are written in transactions.

@@ -47,7 +47,7 @@ class Lifespan:
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment with a name: a rebalance; ``dealt`` describes its assignment."""
+    """A rebalance, as a moment with a name; ``dealt`` describes its assignment."""
 
     at_ns: int
     label: str

@@ -52,7 +52,7 @@ class Row:
 
 @dataclass
 class Drawing:
-    """The whole picture; ``notes`` has sentences about what was merged or left out."""
+    """The whole picture; ``notes`` has sentences about merged and omitted shapes."""
 
     scale: Scale
     ticks: list[Tick]

@@ -128,7 +128,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
         (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has only a preview of the protocol 'consumer'"),
         (
             Group([MemberSpec(1), MemberSpec(1, "aiokafka")], protocol="eager"),
-            *("consumer", "", "client aiokafka cannot take part with the protocol 'consumer'"),
+            *("consumer", "", "client aiokafka does not support the protocol 'consumer'"),
         ),
         (Group(command=["python"], protocol="eager"), "consumer", "", "the members run a program of the user's"),
     ],

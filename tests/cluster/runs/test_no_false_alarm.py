@@ -98,7 +98,9 @@ VARIANTS = (  # the seeds take turns
     Variant("after-processing"),
     Variant("auto", polled("auto"), coordinator=False),
     Variant("before-processing", polled("before-processing")),
-    Variant("static", static=True, coordinator=False, defect="its client had failed for good (FENCED_INSTANCE_ID)"),
+    Variant(
+        "static", static=True, coordinator=False, defect="its client had reported a fatal error (FENCED_INSTANCE_ID)"
+    ),
     Variant("transform", Transform(rate_hz=1000)),
     Variant("dead-letters", DeadLetters(rate_hz=1000, keep_order=True)),
     Variant("requeue", Requeue(rate_hz=500, batch=5)),

@@ -50,7 +50,7 @@ SIGHTINGS = st.lists(
 @given(SIGHTINGS, st.integers(0, 30))
 def test_aggregates_add_up_to_what_the_sightings_add_up_to(sightings: list[Detection], half: int) -> None:
     aggregates = Aggregates()
-    aggregates.put_sightings(sightings[:half])
+    aggregates.put_detections(sightings[:half])
     rest = sightings[half:]
     names = [("a",), ("b",), ("a", "b")]
     aggregates.put_many(

@@ -53,9 +53,9 @@ def found(of: History, rule: kernel.Rule, width: int) -> list[Anomaly]:
     for (kind, tp, *label), numbers in more.items():
         aggregates.put(kind, tp, Label(*label), numbers)
     if rule is off_by_one:
-        aggregates.put_sightings(off_by_one_of(aggregates, of.tables))
+        aggregates.put_detections(off_by_one_of(aggregates, of.tables))
     if rule is stuck_member:
-        aggregates.put_sightings(stuck_member_of(aggregates, judged))
+        aggregates.put_detections(stuck_member_of(aggregates, judged))
     return aggregates.anomalies(of.tables.partitions)
 
 

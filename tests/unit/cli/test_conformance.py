@@ -70,7 +70,7 @@ def test_each_fault_is_told_with_its_line(
     code, out, _ = shell("conform", "-")
     assert code == 1
     assert sentence in out
-    assert "lines cannot be believed" in out
+    assert "lines are invalid" in out
 
 
 def test_a_file_that_is_not_there_is_bad_usage(shell: Shell) -> None:

@@ -216,5 +216,5 @@ def test_a_handler_that_is_not_there_is_refused_before_the_member_connects() -> 
 def test_our_own_loop_has_no_planted_bug_beside_a_handler() -> None:
     with pytest.raises(ScenarioError, match="handler is 'write'; it must be of the form module:function"):
         PollLoop(handler="write")
-    with pytest.raises(ScenarioError, match="planted bug 'seek-back' needs our own handler"):
+    with pytest.raises(ScenarioError, match="planted bug 'seek-back' needs the built-in handler"):
         PollLoop(handler="shop.handler:write", planted_bug="seek-back")

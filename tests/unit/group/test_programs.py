@@ -207,7 +207,7 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
             "needs a client that can move the position inside an assignment; verifiable-consumer cannot",
         ),
         (PollLoop(), 2, "verifiable-consumer reads one topic, and the scenario has 2"),
-        (OwnProgram("told"), 1, "verifiable-consumer does not report when it is done with a record"),
+        (OwnProgram("told"), 1, "verifiable-consumer does not report when it has processed a record"),
         (OwnProgram(), 1, "own_program needs a group with a command"),
     ],
 )

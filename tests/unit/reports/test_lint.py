@@ -308,7 +308,7 @@ def test_of_settings_that_a_program_does_not_tell_nothing_is_said(
 def test_what_is_well_set_gets_no_advice(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", {}, {})
     assert advise(folder.read(run)) == []
-    assert "There is none." in html.render(run).read_text()
+    assert "The lint has no advice." in html.render(run).read_text()
 
 
 @pytest.mark.parametrize(

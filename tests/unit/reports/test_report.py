@@ -142,7 +142,7 @@ def test_page_and_terminal_say_what_the_scenario_shows(tmp_path: Path) -> None:
 class TestThePage:
     def test_it_tells_the_worst_finding_before_everything_else(self, invalid: Path) -> None:
         reported = page(invalid)
-        assert reported.index("offset 4711 of orders-7 was committed past") < reported.index('id="promises"')
+        assert reported.index("past offset 4711 of orders-7, which") < reported.index('id="promises"')
         assert "1 promise broken: at-least-once; 13 violations in all." in reported
 
     def test_a_rebalance_tells_what_it_dealt_where_the_verdict_does(self, invalid: Path) -> None:
@@ -161,7 +161,7 @@ class TestThePage:
 
     def test_violations_stand_apart_from_what_is_permitted(self, invalid: Path) -> None:
         reported = section(page(invalid), "findings")
-        folded = reported.index("Permitted under the promises made")
+        folded = reported.index("Permitted by the promises")
         assert (
             reported.index('id="violation-1"')
             < folded
@@ -444,7 +444,7 @@ class TestTheTerminal:
         assert reported.startswith("INVALID  coordinator moves while a member is a zombie, seed 20261121")
         assert re.search(r"at-least-once +invalid +132,614 +13 +214", reported)
         assert re.search(r"pause +member-2 +15\.000 s +after 4\.0 ms", reported)
-        assert "unseen, 13 times, against at-least-once\n  offset 4711 of orders-7" in reported
+        assert "unseen, 13 times, against at-least-once\n  member-2.1 committed offset 4712" in reported
 
     def test_it_repeats_the_run_from_where_the_reader_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run = runs.invalid_run(tmp_path / "runs" / "it's mine")
@@ -461,7 +461,7 @@ class TestTheTerminal:
         stored["scenario"]["workload"] = {"type": "my_own_loop"}
         (run / "scenario.json").write_text(json.dumps(stored))
         assert (
-            "# only the test or script that made this run can repeat it, with the seed 20261121: there is no workload"
+            "# only the test or script that started this run can repeat it, with the seed 20261121: there is no"
             in terminal(run)
         )
 

@@ -80,7 +80,7 @@ def test_who_commits_what_was_delivered_promises_neither_to_lose_nothing_nor_to_
             {"deadline_ms": 9, "commit": "auto"},
             "needs one of the commit policies after-processing, after-batch: others",
         ),
-        ({"deadline_ms": 9, "handler": "a:b"}, "deadline_ms works with our handler only: yours cannot be interrupted"),
+        ({"deadline_ms": 9, "handler": "a:b"}, "deadline_ms works with the built-in handler only: yours cannot be"),
         (
             {"deadline_ms": 9, "handler_ms": 4, "slow_ms": 5},
             "deadline_ms is 9, and records that take 9 ms would never be",
@@ -152,12 +152,12 @@ def test_a_revocation_is_delayed_where_partitions_stay_and_the_client_can(group,
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"on_failure": "retry"}, "what is done on failure 'retry' is unknown; known are stop, park"),
+        ({"on_failure": "retry"}, "on_failure 'retry' is unknown; known are stop, park"),
         ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
         ({"planted_bug": "offsets-first"}, "planted bug 'offsets-first' is unknown; known are swallowed-errors"),
         ({"on_failure": "stop", "planted_bug": "swallowed-errors"}, "'swallowed-errors' needs on_failure 'park'"),
         ({"on_failure": "stop", "deadline_ms": 5}, "deadline_ms needs on_failure 'park'"),
-        ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be done"),
+        ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be processed"),
         ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' needs on_failure 'park'"),
         ({"keep_order": True, "commit": "transaction"}, "keep_order does not work with transactions"),
         ({"planted_bug": "first-retried", "keep_order": True}, "it needs keep_order and retried_after_ms"),
@@ -222,8 +222,8 @@ def test_who_stops_on_failure_has_no_dead_letters_to_promise():
     [
         ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
         ({"planted_bug": "swallowed-errors"}, "planted bug 'swallowed-errors' is unknown; known are unwritten-copies"),
-        ({"handler": "shop:write"}, "deadline_ms works with our handler only"),
-        ({"handler_ms": 500}, "deadline_ms is 500, and records that take 500 ms would never be done"),
+        ({"handler": "shop:write"}, "deadline_ms works with the built-in handler only"),
+        ({"handler_ms": 500}, "deadline_ms is 500, and records that take 500 ms would never be processed"),
     ],
 )
 def test_a_wrong_option_of_requeueing_is_refused_with_a_sentence(options, sentence):
