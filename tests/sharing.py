@@ -27,13 +27,21 @@ FIRST = ("test_spark_session.py", "test_spark_clusters.py")
 # Each of their tests has a cluster of its own, and waits for most of its time: any process takes any of them, at the
 # same time as files that keep another one busy.
 ALONE = ("test_catalogue.py", "test_killed_runs.py", "test_no_false_alarm.py", "test_planted_bugs.py")
-WEIGHT = 5  # such a test takes as long as so many of others
+# How long a test takes about, in seconds: one of ALONE, one on a cluster that its file shares, any other one.
+ALONE_S, CLUSTER_S, OTHER_S = 30, 10, 1
 
 
 def scope_of(nodeid: str) -> str:
     """What is performed by one process: the test's file, or the test alone."""
     file = nodeid.partition("::")[0]
     return nodeid if file.endswith(ALONE) else file
+
+
+def seconds(scope: str) -> int:
+    """How long one test of this scope takes about."""
+    if scope.partition("::")[2]:
+        return ALONE_S
+    return CLUSTER_S if f"/{CLUSTER}/" in scope else OTHER_S
 
 
 def shard_of(nodeids: Iterable[str], number: int, of: int) -> set[str]:
@@ -45,7 +53,7 @@ def shard_of(nodeids: Iterable[str], number: int, of: int) -> set[str]:
     scopes: dict[str, set[str]] = defaultdict(set)
     for nodeid in nodeids:
         scopes[scope_of(nodeid)].add(nodeid)
-    weights = {scope: WEIGHT if scope.partition("::")[2] else len(tests) for scope, tests in scopes.items()}
+    weights = {scope: seconds(scope) * len(tests) for scope, tests in scopes.items()}
     shards: list[set[str]] = [set() for _ in range(of)]
     loads = [0] * of
     for scope in sorted(scopes, key=lambda scope: (-weights[scope], hashlib.sha256(scope.encode()).digest())):

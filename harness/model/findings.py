@@ -454,7 +454,7 @@ _KINDS = (
     ),
     FindingKind(
         "dead-member",
-        "A member ended, or its client failed for good, without a fault that explains it.",
+        "A member ended, or its client stopped with an error that is final, without a fault that explains it.",
         ("outside", "progress"),
         _evidence("plan", own=("events",)),
         liveness=True,

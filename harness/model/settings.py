@@ -51,17 +51,19 @@ TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 
 
-def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str], beside: Sequence[str] = ()) -> None:
+def check_client(
+    config: Mapping[str, Any], protocol: str, known: Sequence[str], additional: Sequence[str] = ()
+) -> None:
     """Refuse client settings of a group that Fencepost decides, or that contradict its ``protocol``. ``known``: the
-    assignors that its clients have in common for it; ``beside``: assignors that a list may contain in addition.
+    assignors that its clients have in common for it; ``additional``: assignors that a list may contain in addition.
 
     Raises:
         ScenarioError: names each such setting and what to use instead.
     """
-    refuse(map(ScenarioError, _wrong(config, protocol, known, beside)))
+    refuse(map(ScenarioError, _wrong(config, protocol, known, additional)))
 
 
-def _wrong(config: Mapping[str, Any], protocol: str, known: Sequence[str], beside: Sequence[str]) -> Iterator[str]:
+def _wrong(config: Mapping[str, Any], protocol: str, known: Sequence[str], additional: Sequence[str]) -> Iterator[str]:
     for name in config:
         if name in DECIDED:
             yield f"the group's config cannot set {name}: {DECIDED[name]}"
@@ -71,7 +73,7 @@ def _wrong(config: Mapping[str, Any], protocol: str, known: Sequence[str], besid
         yield f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
     elif STRATEGY in config:
         names = str(config[STRATEGY]).split(",")
-        allowed = {*known, *(beside if any(name.strip() in known for name in names) else ())}
+        allowed = {*known, *(additional if any(name.strip() in known for name in names) else ())}
         if wrong := [name for name in names if name.strip() not in allowed]:
             yield (
                 f"the group's {STRATEGY} {wrong[0].strip()!r} contradicts its protocol {protocol!r}, "

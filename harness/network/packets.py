@@ -87,8 +87,9 @@ def missing_reason() -> str:
             tried = raw_tcp_probe.lost(TRIAL, "upstream", TRIAL_COUNT)
     except FencepostError as error:
         return str(error)
-    if tried.lost < TRIAL_COUNT or tried.beside:
+    if tried.lost < TRIAL_COUNT or tried.control_lost:
         return (
-            f"a rule loses {tried.lost} of {TRIAL_COUNT} packets, and {tried.beside} others: is a firewall in the way?"
+            f"a rule loses {tried.lost} of {TRIAL_COUNT} packets, and {tried.control_lost} others: "
+            "is a firewall in the way?"
         )
     return ""

@@ -81,7 +81,7 @@ class BlackHoleLinks:
         self.toxics.remove()
 
     def healed(self) -> Evidence:
-        """A request of our own is answered on every link."""
+        """A probe's request is answered on every link."""
         self.hang_up()
         return answering(self._world, self._all)
 
@@ -97,7 +97,7 @@ class BlackHoleLinks:
         return {k: sockets.passed(before, now, links.endpoint(*k), links.upstream(*k)) for k in up}
 
     def _count_anew(self, stream: str) -> None:
-        """Restart counting: from now on all bytes that go in must vanish. New probes of our own send some."""
+        """Restart counting: from now on all bytes that go in must vanish. New probes send some."""
         for old in self._probes.get(stream, ()):
             old.close()
         self._before[stream], self._since_ns[stream] = sockets.snapshot(self._world.cluster), now_ns()

@@ -156,7 +156,7 @@ def take_back(done: list[T], take: Callable[[T], None], what: str) -> None:
 
 
 def answering(world: FaultContext, links: Collection[Link]) -> Evidence:
-    """Wait, bounded, until a request of our own is answered on every link whose broker runs."""
+    """Wait, bounded, until a probe's request is answered on every link whose broker runs."""
     probes: dict[Link, Probe] = {}
     try:
         return witness(lambda: _answered(world, links, probes), HEALED_S, every_s=0.02)

@@ -1,4 +1,4 @@
-"""Packet loss on wires: of our own segments the requested share is lost, and no other segment.
+"""Packet loss on wires: the requested share of the probe segments is lost, and no other segment.
 
 The rule itself dropped them: it has counted at least as many packets. Members' packets meet it, too.
 """
@@ -49,7 +49,7 @@ class LossRules:
         self._losses = dict(zip(packets.lose(losses), losses, strict=True))
 
     def proven(self) -> Evidence:
-        """Wait, bounded, until exactly the expected packets of our own are lost and the rules have counted them."""
+        """Wait, bounded, until exactly the expected probe packets are lost and the rules have counted them."""
         return witness(self._losing, PROOF_S, every_s=0.1)
 
     def undo(self) -> None:
@@ -72,7 +72,7 @@ class LossRules:
         ]
         data = {"links": [{**asdict(self._losses[n]), **tried[n]._asdict(), "counted": counted[n]} for n in tried]}
         sent, lost = sum(one.sent for one in tried.values()), sum(one.lost for one in tried.values())
-        what = f"{lost} of {sent} packets of our own were lost by {len(tried)} rules, and none of {sent} others"
+        what = f"{lost} of {sent} probe packets were lost by {len(tried)} rules, and none of {sent} others"
         return Observation("; ".join(wrong[:3]), what, data)
 
     def _tried(self, loss: PacketLoss) -> SegmentCounts:
@@ -94,7 +94,7 @@ def _wrong(share: float, tried: SegmentCounts, counted: int) -> str:
     """Why one rule is not proven, as a clause; empty: it is."""
     chance = SIGMAS * math.sqrt(tried.sent * share * (1 - share))
     if abs(tried.lost - share * tried.sent) > chance:
-        return f"{tried.lost} of {tried.sent} packets of our own were lost"
-    if tried.beside:
-        return f"{tried.beside} of {tried.sent} packets were lost that should not be"
+        return f"{tried.lost} of {tried.sent} probe packets were lost"
+    if tried.control_lost:
+        return f"{tried.control_lost} of {tried.sent} packets were lost that should not be"
     return f"the rule counted only {counted} of {tried.lost} lost packets" if counted < tried.lost else ""

@@ -1,4 +1,4 @@
-"""A connection of our own through a proxy, with a request that any broker answers."""
+"""A probe: a connection of the harness through a proxy, with a request that any broker answers."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PROOF_S = 4.0
 class ProxyGate:
     """The proxies of some links, and the connections that they had when they were closed.
 
-    These include a connection of our own through each link: links without any would prove nothing.
+    These include a probe through each link: links without any would prove nothing.
     """
 
     def __init__(self, world: FaultContext, links: Sequence[Link]) -> None:

@@ -18,19 +18,21 @@ from fencepost.errors import FaultError, WaitTimeout
 
 Address = tuple[str, int]
 OURS: Address = ("127.77.254.253", 9)  # no member uses it
-BESIDE_PORT = 9  # no link uses it
+CONTROL_PORT = 9  # no link uses it
 ACK, SYN = 0x10, 0x02
 IP_BYTES, SEGMENT_BYTES = 20, 20
 ARRIVE_S = 1.0
 
 
 class SegmentCounts(NamedTuple):
-    """``sent``: segments that should meet a rule; ``lost``: how many of them were lost. ``beside``: how many control
-    segments were lost: as many were sent, one after each of the first, and should meet no rule."""
+    """``sent``: segments that should meet a rule; ``lost``: how many of them were lost.
+
+    ``control_lost``: how many control segments were lost. As many were sent, and no rule should meet them.
+    """
 
     sent: int
     lost: int
-    beside: int
+    control_lost: int
 
 
 def lost(endpoint: Address, stream: str, count: int, connects: bool = False) -> SegmentCounts:
@@ -44,14 +46,14 @@ def lost(endpoint: Address, stream: str, count: int, connects: bool = False) -> 
         FaultError: the right to send them is missing.
     """
     host, port = endpoint
-    asks, beside = (SYN, port) if connects else (ACK, BESIDE_PORT)
+    asks, control = (SYN, port) if connects else (ACK, CONTROL_PORT)
     number = secrets.randbits(32)  # distinguishes them from segments of other harnesses
-    pair = _segment(stream, port, asks, number), _segment(stream, beside, ACK, number)
+    pair = _segment(stream, port, asks, number), _segment(stream, control, ACK, number)
     arrived: Counter[bytes] = Counter()
     with _raw(OURS[0], host) as ours, _raw(host, OURS[0]) as theirs:
         source, drain = (ours, theirs) if stream == "upstream" else (theirs, ours)
 
-        def all_beside() -> bool:
+        def all_control() -> bool:
             with suppress(BlockingIOError):
                 while True:
                     arrived[drain.recv(IP_BYTES + SEGMENT_BYTES)[IP_BYTES:]] += 1
@@ -61,9 +63,9 @@ def lost(endpoint: Address, stream: str, count: int, connects: bool = False) -> 
             for segment in pair:
                 with suppress(PermissionError, BlockingIOError):  # the error of a raw send that a rule dropped
                     source.send(segment)
-            all_beside()
+            all_control()
         with suppress(WaitTimeout):
-            eventually(all_beside, ARRIVE_S, "the control segments", every_s=0.01)
+            eventually(all_control, ARRIVE_S, "the control segments", every_s=0.01)
     return SegmentCounts(count, count - arrived[pair[0]], count - arrived[pair[1]])
 
 
@@ -77,7 +79,7 @@ def _raw(mine: str, peer: str) -> socket.socket:
     try:
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
     except PermissionError as error:
-        raise FaultError("packets of our own cannot be sent: run as root, or give CAP_NET_RAW") from error
+        raise FaultError("probe packets cannot be sent: run as root, or give CAP_NET_RAW") from error
     raw.bind((mine, 0))
     raw.connect((peer, 0))
     raw.setblocking(False)

@@ -1,4 +1,4 @@
-"""Slow links: a load of our own takes long through them, and not on the direct way to the same broker.
+"""Slow links: the harness's own load takes long through them, and not on the direct way to the same broker.
 
 Only a lower bound of the time counts: the time of the last look at which the answer was incomplete. A busy machine may
 look late, and then links seem slow; so at the same time the same load must be quick on the direct way.

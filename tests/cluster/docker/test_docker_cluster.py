@@ -205,7 +205,7 @@ def test_packets_of_containers_are_not_proven_lost_by_other_rules(world: World, 
         evidence = inject(DropPackets(), other, MEMBER).proven()
     assert not evidence.took_effect
     assert "slot 1 to broker 1, " in evidence.what
-    assert "0 of 20 packets of our own were lost" in evidence.what
+    assert "0 of 20 probe packets were lost" in evidence.what
 
 
 @pytest.mark.usefixtures("packets_work")

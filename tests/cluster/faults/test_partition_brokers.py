@@ -197,7 +197,7 @@ def with_in_sync(world: World, reported: dict[int, tuple[int, ...]]) -> World:
 
 
 RULES = {
-    "none": (nowhere, "0 of 20 packets of our own were lost"),
+    "none": (nowhere, "0 of 20 probe packets were lost"),
     "one way is missed": (lambda loss: nowhere(loss) if loss.wire.startswith("broker 1") else loss, "0 of 20"),
     "one direction": (lambda loss: replace(loss, stream="upstream"), "downstream: 0 of 20"),
     "connects only": (lambda loss: replace(loss, connects=True), "0 of 20"),

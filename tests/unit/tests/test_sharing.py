@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 import sharing
-from sharing import ALONE, SEEDS, SHARDS, WEIGHT, of_commit, scope_of, shard, shard_of
+from sharing import ALONE, SEEDS, SHARDS, of_commit, scope_of, seconds, shard, shard_of
 
 FILES = {f"tests/cluster/test_{name}.py": count for name, count in (("large", 40), ("b", 7), ("c", 7), ("d", 1))}
 TESTS = [f"{file}::test[{number}]" for file, count in FILES.items() for number in range(count)]
@@ -21,8 +21,8 @@ TESTS += [f"tests/cluster/{ALONE[0]}::test[{number}]" for number in range(345)]
 def test_each_test_is_in_one_shard_and_shards_are_about_as_large_as_each_other(of: int) -> None:
     shards = [shard_of(TESTS, number, of) for number in range(1, of + 1)]
     assert Counter(test for shard in shards for test in shard) == Counter(TESTS)
-    loads = [sum(WEIGHT if ALONE[0] in test else 1 for test in shard) for shard in shards]
-    assert max(loads) - min(loads) <= WEIGHT
+    loads = [sum(seconds(scope_of(test)) for test in shard) for shard in shards]
+    assert max(loads) - min(loads) <= max(seconds(scope_of(test)) for test in TESTS)
 
 
 def test_a_file_is_in_one_shard_but_for_tests_that_share_nothing() -> None:
