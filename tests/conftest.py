@@ -14,6 +14,7 @@ from steadiness import REAL, Steadiness
 from fencepost.processes.concurrency import MAX_RUNS
 
 FEW, MANY = 5, 500  # examples of one test
+MANY_S = 900  # the time limit of a test with so many
 
 pytest_plugins = ["pytester", "postgres"]
 pytest_addoption = add_option
@@ -31,6 +32,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Sharing())
     if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
         os.environ.setdefault(MAX_RUNS, str(workers))  # they share the machine on purpose
+
+
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--hypothesis-profile", None) == "many":
+        for item in items:
+            if item.get_closest_marker("hypothesis") and not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(MANY_S))
 
 
 @pytest.hookimpl(wrapper=True)
