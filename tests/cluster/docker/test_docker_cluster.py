@@ -178,7 +178,7 @@ def test_a_member_loses_packets_in_the_network_of_its_proxies_and_nobody_else_do
     injection = inject(fault, world, MEMBER)
     proven = injection.proven()
     assert proven.took_effect, proven.what
-    assert all(one["counted"] >= one["lost"] > one["beside"] == 0 for one in proven.data["links"])
+    assert all(one["counted"] >= one["lost"] > one["control_lost"] == 0 for one in proven.data["links"])
     assert not reaches(engine, session_owner, endpoint(1, 1))
     assert reaches(engine, session_owner, endpoint(0, 1))
     injection.undo()

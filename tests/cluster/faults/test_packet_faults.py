@@ -181,7 +181,7 @@ def test_what_is_proven_is_undone_twice_and_healed(world: World, inject: Inject,
     injection = inject(fault, world, MEMBER)
     proven = injection.proven()
     assert proven.took_effect, proven.what
-    assert all(one["counted"] >= one["lost"] > one["beside"] == 0 for one in proven.data["links"])
+    assert all(one["counted"] >= one["lost"] > one["control_lost"] == 0 for one in proven.data["links"])
     healed(injection)
     assert not world.cluster.packets.lost()
 

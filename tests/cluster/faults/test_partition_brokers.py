@@ -123,7 +123,7 @@ def test_a_leader_without_followers_takes_what_need_not_be_replicated_and_the_ot
     eventually(lambda: all(holds(world, broker, led, value) for broker in OTHERS), LONG_S, "the record to be copied")
     assert broker_changes(world) == before  # the controller had it all the time
     assert len(proven.data["links"]) == 8  # two brokers, a connection of each to the other, two directions
-    assert all(one["counted"] >= one["lost"] == 20 > one["beside"] == 0 for one in proven.data["links"])
+    assert all(one["counted"] >= one["lost"] == 20 > one["control_lost"] == 0 for one in proven.data["links"])
 
 
 def test_cut_off_from_the_controller_a_broker_is_fenced_and_others_lead(
