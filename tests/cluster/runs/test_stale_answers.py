@@ -1,4 +1,4 @@
-"""Members that ask a coordinator for committed offsets while it moves: what it tells them is not their fault.
+"""Members that request committed offsets from a coordinator while it moves: its answers are not their fault.
 
 How often that is older than it may be is measured by ``tests/benchmarks/stale_offsets.py``.
 """
@@ -42,10 +42,11 @@ finally:
 """
 
 
-def test_who_looks_at_its_lag_while_coordinators_move_is_told_older_offsets_and_accused_of_nothing(
+def test_a_member_that_reads_its_lag_while_coordinators_move_is_not_accused_of_stale_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It begins nowhere by what it is told. Each move is an occasion, and few are enough on a machine at rest."""
+    """It starts nowhere by these answers. Whether a move brings a stale answer is chance: usually there are some on an
+    idle machine, and none under load (``test_stale_answers`` of the histories always has one)."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(LOOKS_AT_ITS_LAG, encoding="utf-8")
     moves = [every(1.5, MoveCoordinator(), until_s=60)]
@@ -55,5 +56,5 @@ def test_who_looks_at_its_lag_while_coordinators_move_is_told_older_offsets_and_
     assert not broken(verdict)
     assert verdict.validity is Validity.VALID, [(c.check, c.validity, c.reason) for c in verdict.checks]
     found = [f for check in verdict.checks for f in check.findings if f.kind == "stale-offset-answer"]
-    assert {f.severity for f in found} == {Severity.NOTE}
+    assert {f.severity for f in found} <= {Severity.NOTE}
     assert all("high watermark" in "".join(e["witnesses"]) for f in found for e in f.examples)
