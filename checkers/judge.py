@@ -21,7 +21,7 @@ from fencepost.checkers.requirements import Requirement, requirement_of
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.answers import judged_as
 from fencepost.checkers.tables.rows import NS, Damage
-from fencepost.checkers.unobservable import explanation, unobservable
+from fencepost.checkers.unobservable import explanation, not_shown, unobservable
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict, serialization
@@ -30,6 +30,7 @@ Detector = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], JudgedCounts]]
 
 _LOG = logging.getLogger(__name__)
 ALWAYS = ("faults", "history")
+_WHOLE = "every part of the history is there"
 KIND_OF_DAMAGE, KIND_OF_RECORDS, KIND_OF_FILES = "history-incomplete", "unrecorded-delivery", "damaged-file"
 DAMAGE = {
     "hole": "{} deliveries of {} are missing",
@@ -60,17 +61,17 @@ def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
     found, facts, failure = _find(run, tables, find, _bounds(promises))
-    blind = unobservable(tables)
+    blind, hidden = unobservable(tables), not_shown(tables)
     anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
     read = [
         d
-        for d in (*tables.damage, *facts.damage)
+        for d in (*tables.damage, *facts.damage, *(tables.not_shown if tables.demands_full_evidence else ()))
         if not (tables.black_box and d.part == d.file.removeprefix("history/"))
     ]
     damage = list(dict.fromkeys([*read, *unread, *_holes(anomalies)]))
     checks = [faults.check(tables), _history(tables, anomalies, facts, damage, failure)]
     for promise in promises:
-        checks.append(_Judging(tables, facts, damage, failure, promise, blind).check(anomalies))
+        checks.append(_Judging(tables, facts, damage, failure, promise, blind, hidden).check(anomalies))
     checks += _unpromised(tables, anomalies, promises)
     chosen = [check for check in checks if not only or check.check in only]
     return Verdict(
@@ -82,7 +83,7 @@ def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
         rebalances=(rebalances := metrics.rebalances(tables)),
         measures=metrics.measures(tables, facts, rebalances),
         versions=dict(tables.scenario.get("versions") or {}),
-        unjudged=blind,
+        unjudged={**hidden, **blind},
         owners=metrics.owners(tables) if tables.black_box else (),
     )
 
@@ -148,7 +149,9 @@ def _history(
     nothing = [] if count else [f"nothing was {done}"]
     reason = next(filter(None, [broken_off, failure, *files, *nothing]), "")
     validity = Validity.UNKNOWN if reason else Validity.VALID
-    reason = reason or "every part of the history is there and has no hole"
+    shown = "; ".join(str(damage) for damage in tables.not_shown)
+    there = f"every part of the history that the cluster shows is there ({shown})" if shown else _WHOLE
+    reason = reason or f"{there} and has no hole"
     return Check("history", "the history is whole", validity, count, reason, tuple(findings))
 
 
@@ -163,15 +166,20 @@ class _Judging:
         failure: str,
         promise: Promise,
         blind: Mapping[str, str],
+        hidden: Mapping[str, str],
     ) -> None:
+        """``blind``, ``hidden``: the kinds that cannot be judged, see ``unobservable``; hidden ones are only listed."""
         self.tables, self.facts, self.promise = tables, facts, promise
         self.name = serialization.name_of(promise)
-        self.damage = damage
+        self.damage = [*damage, *tables.not_shown]
         self.needs: Requirement = requirement_of(self.name)
         hurt = [str(d) for d in damage if d.part in self.needs.parts]
         failed = [why for kind, why in facts.failed.items() if kind in promise.kinds]
         promised = [kind for kind in promise.kinds if promise.severity(kind, "", "") == Severity.VIOLATION]
-        self.doubts = [failure] if failure else [*hurt, *failed, *filter(None, [explanation(promised, blind)])]
+        self.hidden = [kind for kind in promised if kind in hidden]
+        nothing_left = explanation(promised, hidden) if promised and len(self.hidden) == len(promised) else ""
+        unseen = filter(None, [explanation(promised, blind), nothing_left])
+        self.doubts = [failure] if failure else [*hurt, *failed, *unseen]
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
         """The check of this promise, from the anomalies of its kinds.
@@ -193,7 +201,8 @@ class _Judging:
             validity = Validity.UNKNOWN
             reason = f"{facts:,} {self.needs.unit} were judged, and {minimum:,} are needed: {self.needs.remedy}"
         else:
-            validity, reason = Validity.VALID, f"kept over {facts:,} {self.needs.unit}"
+            without = f"; not judged: {', '.join(self.hidden)}" if self.hidden else ""
+            validity, reason = Validity.VALID, f"kept over {facts:,} {self.needs.unit}{without}"
         return Check(self.name, str(self.promise), validity, facts, reason, findings)
 
     def _severity(self, anomaly: Anomaly) -> Severity:

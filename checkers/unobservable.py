@@ -1,10 +1,14 @@
 """The kinds that cannot be judged, each with the reason. (Rule 14 of the checks.)
 
-Some are invisible for black boxes, others if only effects show which records were processed.
+Some are invisible for black boxes, others if only effects show which records were processed, others if the cluster does
+not show what its brokers recorded.
 
 The brokers' records about black boxes are judged as usual: commits and their writers, assignments, generations,
 requests, and the log itself. Partitions that stand still are judged by commits. Everything else is unknown: a promise
 that covers an invisible kind is never kept, but unknown, unless one of its visible kinds breaks it.
+
+A cluster that shows less than brokers record (a foreign one) hides kinds, too. There a promise is judged by its other
+kinds, and the verdict lists the hidden ones, unless the scenario demands the full evidence.
 """
 
 from __future__ import annotations
@@ -27,6 +31,16 @@ def unobservable(tables: Tables) -> Mapping[str, str]:
     once = any(promise.get("level") == AT_MOST_ONCE for promise in tables.promised("delivery"))
     hidden = {ALWAYS, AT_MOST_ONCE} if once else {ALWAYS}
     return {kind.name: BY_EFFECT for kind in kinds if kind.hidden_by_effects in hidden}
+
+
+def not_shown(tables: Tables) -> Mapping[str, str]:
+    """The kinds of which some violations go unnoticed because the cluster does not show its own records, each with a
+    sentence why; empty if the scenario demands the full evidence: then these records are missing like any others."""
+    if tables.demands_full_evidence:
+        return {}
+    reasons = {damage.part: damage.what for damage in tables.not_shown}
+    hiding = {kind.name: [part for part in kind.hidden_without if part in reasons] for kind in FINDINGS.values()}
+    return {kind: reasons[parts[0]] for kind, parts in hiding.items() if parts}
 
 
 def explanation(kinds: Iterable[str], blind: Mapping[str, str]) -> str:

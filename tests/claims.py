@@ -13,13 +13,12 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import history
 from cluster import planted
 from history.builder import HistoryBuilder
+from history.hand_written import cases
 
 from fencepost.checkers import group_rules, oracle, promises
 
@@ -70,7 +69,7 @@ class Story(NamedTuple):
 
 
 def _stories(folder: Path) -> Iterator[Story]:
-    for number, case in enumerate(_cases()):
+    for number, case in enumerate(cases()):
         if callable(case):
             wrong, right = ([t[0] for t in case(HistoryBuilder(folder / f"{number}-{w}", 2), w)] for w in (True, False))
             name, others = case.__name__, [right]
@@ -79,13 +78,6 @@ def _stories(folder: Path) -> Iterator[Story]:
             name = case.tell.__name__
         spared = {kind for kind in wrong if any(kind not in other for other in others)}
         yield Story(name.replace("_", " "), wrong, spared)
-
-
-def _cases() -> Iterator[Any]:
-    """The ``CASES`` of the modules of histories, each once."""
-    modules = sorted(path.stem for path in Path(history.__path__[0]).glob("test_*.py"))
-    found = {id(c): c for name in modules for c in getattr(import_module(f"history.{name}"), "CASES", ())}
-    return iter(found.values())
 
 
 def markdown(table: Mapping[str, Claim]) -> str:

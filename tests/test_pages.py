@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencepost import checkers, faults, workloads
+from fencepost.model.findings import FINDINGS
 
 TOP = Path(__file__).parent.parent
 README = TOP / "README.md"
@@ -67,3 +68,12 @@ def test_dead_links_and_missing_names_are_found(tmp_path: Path) -> None:
     page.write_text("# One\n\n## Two, and `three`\n\n[a](#two-and-three) [b](#three) [c](gone.md) [d](README.md#one)\n")
     assert dead_links(page) == ["#three", "gone.md"]
     assert {"pause", "Transform", "Order"} <= set(missing_names("`paused` `Transforms` Order"))
+
+
+@pytest.mark.parametrize(
+    ("records", "part"), [("request log", "requests"), ("metadata log", "metadata"), ("the group's log", "offsets")]
+)
+def test_the_page_lists_the_kinds_that_go_unnoticed_without_records_of_brokers(records: str, part: str) -> None:
+    page = (TOP / "docs/choose-a-back-end.md").read_text()
+    (listed,) = re.findall(rf"^\| {records}[^|]*\| (.*) \|$", page, re.MULTILINE)
+    assert re.findall("`(.+?)`", listed) == [kind.name for kind in FINDINGS.values() if part in kind.hidden_without]

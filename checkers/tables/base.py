@@ -34,7 +34,7 @@ from fencepost.checkers.tables.rows import (
 )
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.model.clients import BLACK_BOX
-from fencepost.model.settings import RESET
+from fencepost.model.settings import FULL, RESET
 
 OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # the type of a workload, and a value of its option ``processed``
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
@@ -63,6 +63,7 @@ class BaseTables:
         resets: the reset policies that members reported; empty: the scenario's setting counts.
         compacted: the partitions whose logs are compacted -> how long their tombstones stay, in ns.
         offsets_kept_ns: how long brokers keep the committed offset of a partition that no member owns.
+        not_shown: the files that are missing because the cluster does not show what they would contain.
     """
 
     run: Path
@@ -106,6 +107,7 @@ class BaseTables:
     copies: tuple[Effect, ...] = ()
     inferred: tuple[Inferred, ...] = ()
     damage: tuple[Damage, ...] = ()
+    not_shown: tuple[Damage, ...] = ()
 
     @property
     def asked(self) -> Mapping[str, Any]:
@@ -117,6 +119,13 @@ class BaseTables:
         """The scenario's promises of type ``name``, as they are stored."""
         promises = (p for p in self.asked.get("promises") or () if isinstance(p, Mapping))
         return [p for p in promises if p.get("type") == name]
+
+    @property
+    def demands_full_evidence(self) -> bool:
+        """Whether a promise is kept only if the cluster shows everything that brokers record (see
+        ``Scenario.evidence``). Of black boxes nothing else is known, so there it always is.
+        """
+        return self.asked.get("evidence") == FULL or self.black_box
 
     def not_idempotent(self, writer: int) -> str:
         """The excuse for a client that writes a record twice or late; empty if it is configured as idempotent."""

@@ -99,6 +99,7 @@ def load(run: Path) -> Tables:
         resets=resets(events),
         **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
+        not_shown=tuple(reader.not_shown),
     )
     tables = recreated.split_by_generation(tables, recreated.renewals(entries))
     return replace(tables, inferred=_inferred(reader, tables, events, asked, numbers))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ALWAYS_REPORTED = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's errors, too
+BROKERS_RECORDS = ("offsets", "requests", "metadata")  # the parts that a cluster of another owner may not show
 _OTHER_VERSION = "it has format version {}; {} can be judged"
 
 
@@ -44,10 +45,16 @@ class Deliveries(NamedTuple):
 
 @dataclass
 class Reader:
-    """Reads files under ``run``, and collects their damage in ``damage``."""
+    """Reads files under ``run``.
+
+    Attributes:
+        damage: collects the damage of the files.
+        not_shown: collects the missing files of ``BROKERS_RECORDS`` that the cluster does not show.
+    """
 
     run: Path
     damage: list[Damage] = field(default_factory=list)
+    not_shown: list[Damage] = field(default_factory=list)
 
     @cached_property
     def not_shown_reasons(self) -> Mapping[str, str]:
@@ -213,7 +220,10 @@ class Reader:
                 return read(file)
         except FileNotFoundError:
             why = self.not_shown_reasons.get(part, "")
-            self.note(part, name, f"it is missing, because {why}" if why else "it is missing")
+            if why and part in BROKERS_RECORDS:
+                self.not_shown.append(Damage(part, name, why))
+            else:
+                self.note(part, name, f"it is missing, because {why}" if why else "it is missing")
         except UNREADABLE as error:
             self.note(part, name, f"it cannot be read: {first_line(error)}")
         return None

@@ -14,7 +14,14 @@ BY_PARTITION = (
     *("intervals", "commits", "accepted", "given", "seeks", "paused", "leaders", "asked_commits", "fetched", "effects"),
     "inferred",
 )
-OF_THE_DRIVER = ("doubled", "strays", "heartbeats", "joins", "damage")  # the rules for records do not use these tables
+OF_THE_DRIVER = (
+    "doubled",
+    "strays",
+    "heartbeats",
+    "joins",
+    "damage",
+    "not_shown",
+)  # the rules for records do not use these tables
 
 
 class TableSubset:

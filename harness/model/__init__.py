@@ -207,8 +207,9 @@ class Verdict:
     """The judgement of one run; ``verdict.json`` is exactly this value.
 
     Attributes:
-        unjudged: the kinds of findings that could not be seen in this run, each with the reason; a promise about one of
-            them is unknown.
+        unjudged: the kinds of findings that could not be seen in this run, each with the reason. A promise about one of
+            them is unknown, unless the reason is that the cluster does not show its own records: then the promise is
+            judged by its other kinds (see ``Scenario.evidence``).
         owners: for black boxes only: the owner of each partition over time, by the coordinator's records.
     """
 
@@ -225,7 +226,7 @@ class Verdict:
     format_version: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain JSON values; fields about black boxes are omitted when empty."""
+        """The verdict as plain JSON values; ``unjudged`` and ``owners`` are omitted when empty."""
         return {name: value for name, value in asdict(self).items() if name not in ("unjudged", "owners") or value}
 
     @classmethod

@@ -50,6 +50,8 @@ class FindingKind:
         liveness: True: something good did not happen in time. False: something bad happened (safety).
         severity: how severe it is when nothing excuses it and the promise sets no other severity.
         unreported: the fact that black boxes do not report, which makes this kind invisible; empty: brokers show it.
+        hidden_without: the brokers' own records (parts of the history) without any one of which some violations of this
+            kind go unnoticed.
         hidden_by_effects: when this kind is invisible because only effects show which records were processed:
             ``ALWAYS``, or where ``AT_MOST_ONCE`` is promised; empty: never.
         sentence: the template of one finding's sentence, where ``t`` is a
@@ -71,6 +73,7 @@ class FindingKind:
     liveness: bool = False
     severity: str = "violation"
     unreported: str = ""
+    hidden_without: tuple[str, ...] = ()
     hidden_by_effects: str = ""
     sentence: str = ""
     jepsen: str = ""
@@ -194,12 +197,14 @@ _KINDS = (
         "or this is a consequence of such an answer: the brokers' fault, not a member's.",
         ("commits", "outside"),
         _evidence("log", "offsets", "requests", "metadata", own=("events", "delivered")),
+        hidden_without=("requests", "metadata"),
     ),
     FindingKind(
         "commit-ahead",
         "An offset was committed although a record below it was certainly unfinished.",
         ("commits",),
         _evidence("log", "delivered", "offsets", own=("events",)),
+        hidden_without=("offsets",),
         at_records=True,
         unreported=PROCESSING,
         sentence="{t.who} committed past {t.records} ({t.span}) before any member had finished {t.them}",
@@ -209,18 +214,21 @@ _KINDS = (
         "An offset was committed above every record that can have been written by then.",
         ("commits", "outside"),
         _evidence("log", "produced", "delivered", "offsets", own=("events",)),
+        hidden_without=("offsets",),
     ),
     FindingKind(
         "commit-regression",
         "The committed offset of a partition went back.",
         ("commits", "outside"),
         _evidence("plan", "offsets", "requests", "host", own=("events",)),
+        hidden_without=("offsets",),
     ),
     FindingKind(
         "acknowledged-commit-missing",
         "The client reported a successful commit that the offsets topic does not hold.",
         ("commits",),
         _evidence("offsets", "requests", own=("events",)),
+        hidden_without=("offsets", "requests"),
         unreported=COMMITS,
     ),
     FindingKind(
@@ -228,6 +236,7 @@ _KINDS = (
         "The last attempt of a commit was refused, and the client reported success.",
         ("commits",),
         _evidence("offsets", "requests", own=("events",)),
+        hidden_without=("offsets", "requests"),
         unreported=COMMITS,
     ),
     FindingKind(
@@ -243,18 +252,21 @@ _KINDS = (
         "A commit was accepted for a partition that the coordinator had assigned to another member.",
         ("commits", "outside"),
         _evidence("events", "offsets", "requests"),
+        hidden_without=("offsets", "requests"),
     ),
     FindingKind(
         "zombie-commit",
         "A commit of a former owner was accepted after the partition had a new owner.",
         ("commits", "outside"),
         _evidence("events", "offsets", "requests"),
+        hidden_without=("offsets", "requests"),
     ),
     FindingKind(
         "wrong-start",
         "The first record of an assignment is not the one that the committed offset points at.",
         ("commits",),
         _evidence("log", "offsets", "requests", own=("events", "delivered")),
+        hidden_without=("requests",),
         unreported=DELIVERIES,
     ),
     FindingKind(
@@ -268,7 +280,7 @@ _KINDS = (
         "redelivery-below-commit",
         "A record was processed again although the new owner's committed start lay above it.",
         ("delivery",),
-        _evidence("offsets", own=("events", "delivered")),
+        _evidence("offsets", "requests", own=("events", "delivered")),
         unreported=DELIVERIES,
     ),
     FindingKind(
@@ -339,6 +351,7 @@ _KINDS = (
         "The coordinator's own records assign one partition to two members.",
         ("outside", "ownership"),
         _evidence("offsets"),
+        hidden_without=("offsets",),
     ),
     FindingKind(
         "processing-overlap",
@@ -353,6 +366,7 @@ _KINDS = (
         "A former owner began to process records after the coordinator had reassigned the partition.",
         ("ownership",),
         _evidence("offsets", own=("events", "delivered")),
+        hidden_without=("offsets",),
         unreported=PROCESSING,
         hidden_by_effects=ALWAYS,
         sentence="{t.who} began to process {t.records} ({t.span}) although the coordinator had assigned {t.place} to "
@@ -381,6 +395,7 @@ _KINDS = (
         "While the group was stable, the callbacks that ran do not add up to the coordinator's assignment.",
         ("ownership",),
         _evidence("plan", "events", "offsets", "requests", "host"),
+        hidden_without=("offsets", "requests"),
         unreported=CALLBACKS,
     ),
     FindingKind(
@@ -396,6 +411,7 @@ _KINDS = (
         "A partition was assigned before its former owner's revocation (eager: anyone's) returned.",
         ("ownership",),
         _evidence("offsets", "host", own=("events",)),
+        hidden_without=("offsets",),
         unreported=CALLBACKS,
     ),
     FindingKind(
@@ -403,6 +419,7 @@ _KINDS = (
         "A partition was revoked from a member and assigned to it again, and no change of the group explains it.",
         ("ownership",),
         _evidence("events", "offsets", "metadata"),
+        hidden_without=("offsets",),
         unreported=CALLBACKS,
     ),
     FindingKind(
@@ -421,6 +438,7 @@ _KINDS = (
         "Two live members with one static id both stayed in the group.",
         ("outside", "ownership"),
         _evidence("requests", own=("events",)),
+        hidden_without=("requests",),
         sentence="{t.who} and {t.other} have one static id, and the coordinator accepted requests of both, {t.span}: "
         "the older one was not fenced",
     ),
@@ -429,6 +447,7 @@ _KINDS = (
         "The group's generation or a member's epoch went back.",
         ("outside", "ownership"),
         _evidence("offsets"),
+        hidden_without=("offsets",),
     ),
     FindingKind(
         "stuck-partition",
@@ -442,6 +461,7 @@ _KINDS = (
         "The group is stable, and no member owns the partition.",
         ("outside", "progress"),
         _evidence("events", "offsets", "metadata", "host"),
+        hidden_without=("offsets",),
         liveness=True,
     ),
     FindingKind(
@@ -449,6 +469,7 @@ _KINDS = (
         "A member owns partitions and sends heartbeats, but neither polls nor processes records.",
         ("progress",),
         _evidence("plan", "host", own=("events", "delivered")),
+        hidden_without=("requests",),
         liveness=True,
         unreported=POLLS,
     ),
@@ -464,6 +485,7 @@ _KINDS = (
         "The group did not become stable within its bound.",
         ("outside", "progress"),
         _evidence("events", "offsets", "host"),
+        hidden_without=("offsets",),
         liveness=True,
     ),
     FindingKind(
@@ -509,6 +531,7 @@ _KINDS = (
         "A record was finished again although the former owner released its partition cleanly.",
         ("delivery",),
         _evidence("offsets", own=("events", "delivered")),
+        hidden_without=("offsets",),
         unreported=DELIVERIES,
         advice="that had been processed were delivered again, although the partition was released cleanly. "
         "Commit finished records in the revoked callback, and before the consumer is closed.",
@@ -546,6 +569,7 @@ _KINDS = (
         "A static member returned within its session time-out, and the group rebalanced anyway.",
         ("rebalances",),
         _evidence("plan", "events", "offsets", "requests", "metadata"),
+        hidden_without=("offsets",),
         sentence="{t.who} returned under its static id as {t.other}, {t.span}, and the group rebalanced anyway",
     ),
     FindingKind(
@@ -561,12 +585,14 @@ _KINDS = (
         "While the group was stable, a member had at least two partitions more than another member.",
         ("rebalances",),
         _evidence("events", "offsets", "requests"),
+        hidden_without=("offsets",),
     ),
     FindingKind(
         "not-sticky",
         "More partitions were moved away from members that stayed than an even share requires.",
         ("rebalances",),
         _evidence("events", "offsets", "requests"),
+        hidden_without=("offsets",),
     ),
     FindingKind(
         "unproven-fault",

@@ -42,6 +42,8 @@ CLEANUP, TOMBSTONES = "cleanup.policy", "delete.retention.ms"  # of topics; the 
 CLEANED, OFFSETS_RETENTION = "log.cleaner.enable", "offsets.retention.minutes"  # of brokers
 DAY_MS = 24 * 60 * 60 * 1000  # the default life of a tombstone
 NETWORKS = ("", "packets", "best")  # see ``Scenario.network``
+FULL = "full"
+EVIDENCE = ("", FULL)  # see ``Scenario.evidence``
 KAFKAS = ("4.3.1", "3.9.1")  # versions of clusters that Fencepost starts; the first is the default
 
 PYTHON = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")

@@ -33,7 +33,9 @@ def render(run: Path) -> Path:
     story = build(folder)
     suite = ET.Element("testsuite", name=_clean(folder.name))
     properties = ET.SubElement(suite, "properties")
-    for name, value in (("seed", folder.seed), ("run", folder.place), ("command", folder.command)):
+    unjudged = "; ".join(f"{', '.join(kinds)}: {why}" for why, kinds in verdict_summary.unjudged(folder.verdict))
+    about = {"seed": folder.seed, "run": folder.place, "command": folder.command, "not judged": unjudged or "nothing"}
+    for name, value in about.items():
         ET.SubElement(properties, "property", name=name, value=_clean(str(value)))
     if folder.verdict is None:
         case = _case(suite, folder, "verdict")

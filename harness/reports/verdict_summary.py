@@ -125,6 +125,6 @@ def why(folder: Folder, faults: Sequence[FaultRecord]) -> str:
         none = "No violation was found, but that is not enough for valid"
         return f"{all_reasons or 'the verdict gives no reason'}. {seen if violations else none}."
     facts = max((c.facts_judged for c in verdict.checks), default=0)
-    kept = f"All {len(verdict.checks)} checks are valid, over up to {plural(facts, 'fact')}"
-    unseen = f"; {plural(len(verdict.unjudged), 'kind')} of findings could not be judged" if verdict.unjudged else ""
-    return f"{kept}; faults proven: {count}{unseen}."
+    judged = "over what could be judged, up to" if verdict.unjudged else "over up to"
+    kept = f"All {len(verdict.checks)} checks are valid, {judged} {plural(facts, 'fact')}; faults proven: {count}."
+    return f"{kept} Not judged: {', '.join(verdict.unjudged)}." if verdict.unjudged else kept

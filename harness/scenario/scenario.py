@@ -16,7 +16,7 @@ from fencepost.interfaces import ChecksInventory, ClusterSpec, Promise, Workload
 from fencepost.interfaces.process import HasRetryService
 from fencepost.model import Inventory, serialization, settings
 from fencepost.model.run_names import RunNames
-from fencepost.model.settings import CLEANUP, MIN_INSYNC, NETWORKS, ConfigValue
+from fencepost.model.settings import CLEANUP, EVIDENCE, FULL, MIN_INSYNC, NETWORKS, ConfigValue
 from fencepost.model.topic import Topic
 from fencepost.scenario import compaction
 from fencepost.scenario.group import Group
@@ -41,6 +41,9 @@ class Scenario:
         network: how faults that both proxies and the packet filter can cause (a black hole) are caused. ``packets``: by
             the packet filter, and the run is refused where that is not possible; ``best``: by the packet filter where
             possible, else by proxies. Empty: as each fault says.
+        evidence: ``full``: a promise is kept only if the cluster shows everything that its brokers record (the cluster
+            of another owner does not), else it is unknown. Empty: a promise is judged by what the cluster shows, and
+            the verdict lists the kinds of findings that were not judged.
         about: what the scenario shows, as a sentence for the reader of its report.
     """
 
@@ -54,6 +57,7 @@ class Scenario:
     broker_config: Mapping[str, ConfigValue] = field(default_factory=dict)
     kafka: str = ""
     network: str = ""
+    evidence: str = ""
     chaos_s: float = 120.0
     drain_s: float = 60.0
     min_records: int = 1000
@@ -76,6 +80,8 @@ class Scenario:
             yield f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more"
         if self.network not in NETWORKS:
             yield f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}"
+        if self.evidence not in EVIDENCE:
+            yield f"found evidence {self.evidence!r}, use {FULL!r} or leave it out"
         for topic in self.topics:
             if topic.replication_factor > self.brokers:
                 replicas = topic.replication_factor

@@ -46,11 +46,15 @@ class Case:
     options: Mapping[str, Any]
     forms: tuple[str, ...]
 
-    def build(self, folder: Path, way: str, form: str) -> Path:
+    def told(self, folder: Path, way: str, form: str) -> HistoryBuilder:
+        """The history, not sealed yet."""
         h = HistoryBuilder(folder, classic=form == "classic", **{"partitions": 4, **self.options})
         h.phases["drain"] = (20.1, 21.0)  # too short for anything to be late
         self.tell(h, way)
-        return h.seal()
+        return h
+
+    def build(self, folder: Path, way: str, form: str) -> Path:
+        return self.told(folder, way, form).seal()
 
 
 CASES: list[Case] = []

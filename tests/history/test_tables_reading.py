@@ -70,7 +70,15 @@ def test_an_object_is_read_or_is_damage(tmp_path: Path, content: Any, value: dic
     assert reader.damage == ([Damage("clock", "history/clock.json", damage)] if damage else [])
 
 
-def test_what_the_cluster_did_not_show_is_missing_for_that(tmp_path: Path) -> None:
+def test_records_of_brokers_that_the_cluster_does_not_show_are_no_damage(tmp_path: Path) -> None:
+    write(tmp_path / LACKING, json.dumps({"parts": {"requests": "it is attached"}}))
+    reader = Reader(tmp_path)
+    assert reader.lines("requests", "r", schemas.RequestLine) == reader.lines("offsets", "o", schemas.OffsetLine) == []
+    assert reader.not_shown == [Damage("requests", "r", "it is attached")]
+    assert reader.damage == [Damage("offsets", "o", "it is missing")]
+
+
+def test_other_parts_are_missing_for_the_reason_that_the_run_noted(tmp_path: Path) -> None:
     write(tmp_path / LACKING, json.dumps({"parts": {"host": "it is attached"}}))
     reader = Reader(tmp_path)
     assert (

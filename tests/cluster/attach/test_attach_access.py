@@ -188,8 +188,7 @@ def test_members_of_all_clients_have_a_certificate_and_the_brokers_have_theirs(
     backend = attachment(with_certificates, 0, settings, tmp_path)
     run = runner.run(scenario, plan=scenario.plan(1), runs=tmp_path / "runs", backend=backend)
     verdict = judge(run, chaos_spark)
-    judged = {check.check for check in verdict.checks if check.validity is Validity.VALID}
-    assert judged == {"faults", "delivery", "order"}, [(check.check, check.reason) for check in verdict.checks]
+    assert verdict.validity is Validity.VALID, [(check.check, check.reason) for check in verdict.checks]
     assert not violations(verdict)
     assert all(fault["took_effect"] for fault in verdict.faults)
     assert len(list((run / "history" / "delivered").iterdir())) == 3, "each of them got records"

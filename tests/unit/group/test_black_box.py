@@ -272,7 +272,7 @@ def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
     assert f"not judged, because {why}: stuck-member, unseen" in (tmp_path / "terminal").read_text()
     page = html.render(run).read_text(encoding="utf-8")
     judged = page.partition('<section id="judged">')[2].partition("</section>")[0]
-    assert "Unknown, and therefore never counted as kept" in judged
+    assert "Kinds of findings that were not judged" in judged
     assert f"<dt>{why}</dt><dd>stuck-member, unseen</dd>" in judged
     assert verdict_summary.unjudged(reported) == [(why, ["stuck-member", "unseen"])]
-    assert "2 kinds of findings could not be judged" in page
+    assert "Not judged: stuck-member, unseen." in page
