@@ -1,4 +1,4 @@
-"""Connections of one member to a broker are redirected by the kernel to the member's own proxy; no others are.
+"""The kernel redirects connections: those of one member to a broker are connected to the member's own proxy.
 
 The kernel identifies a member by a supplementary group that only its processes have: other programs on this machine may
 use the same broker address. Neither the client nor the broker needs to know.
@@ -27,11 +27,14 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.ar
 
 @dataclass(frozen=True)
 class Redirect:
-    """A process with the ``group`` that connects to ``there``, an address of IPv4, is connected to the ``proxy``."""
+    """A process with the ``group`` (None: any process) that connects to ``there`` is connected to ``instead``.
 
-    group: int
+    Both are addresses of IPv4.
+    """
+
+    group: int | None
     there: Endpoint
-    proxy: Endpoint
+    instead: Endpoint
 
 
 def redirect(owner: ProcessOwner, redirects: Iterable[Redirect]) -> None:
@@ -46,8 +49,8 @@ def redirect(owner: ProcessOwner, redirects: Iterable[Redirect]) -> None:
 
 
 def _rule(one: Redirect) -> str:
-    to = f"-d {one.there.host} -p tcp --dport {one.there.port}"
-    return f"{to} -m owner --gid-owner {one.group} --suppl-groups -j DNAT --to-destination {one.proxy}"
+    of_group = "" if one.group is None else f"-m owner --gid-owner {one.group} --suppl-groups "
+    return f"-d {one.there.host} -p tcp --dport {one.there.port} {of_group}-j DNAT --to-destination {one.instead}"
 
 
 def missing_reason() -> str:

@@ -47,6 +47,7 @@ class Attachment:
     abilities: ClassVar[Abilities] = {
         **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
         "packets": redirects.missing_reason,
+        "links": redirects.missing_reason,
     }
     parts: ClassVar[Collection[str]] = ()
     why: ClassVar[str] = ""
@@ -116,8 +117,9 @@ class Attachment:
             yield f"a run cannot configure the brokers of {self}: remove broker_config ({names})"
         if scenario.kafka:
             yield f"{self} has a fixed version: remove kafka ({scenario.kafka})"
-        if needed(plan, "packets") and "SSL" in self.access.get("security.protocol", "").upper():
-            yield f"{self} needs TLS, but links can be checked only without it: remove the faults that lose packets"
+        on_links = needed(plan, "packets") or needed(plan, "links")
+        if on_links and "SSL" in self.access.get("security.protocol", "").upper():
+            yield f"{self} needs TLS, but links can be checked only without it: remove the faults that disturb links"
         if not self.permitted and not self.address.loopback:
             why = f"{self.address.host} is not a loopback address of this machine"
             yield self.refusal(why, scenario, plan)

@@ -27,6 +27,7 @@ from fencepost.processes.cleanup_process import CleanupProcess
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
+from fencepost.witnesses import sockets
 
 COORDINATOR_S = 30.0
 # With the consumer protocol brokers decide these times, but the judge uses the scenario's; so they must be equal.
@@ -86,7 +87,7 @@ class AttachedCluster:
 
     @property
     def links(self) -> Links:
-        """The proxies. Plans whose faults need more than their addresses are refused before."""
+        """The proxies."""
         return self._before_members().links
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:
@@ -119,8 +120,8 @@ class AttachedCluster:
         return self._proxies.before(slot, found) if self._proxies else found
 
     def sockets(self) -> str:
-        """Not available; plans whose faults need it are refused before."""
-        raise FaultError("bytes through the proxies of an attached cluster are not counted")
+        """The sockets of this machine, where the proxies are."""
+        return sockets.shown()
 
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers``, the same for all clients."""
@@ -190,6 +191,11 @@ def start(
     if far and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
         raise PlanError(attachment.refusal(why, scenario, plan))
+    if far and needed(plan, "links"):
+        raise PlanError(
+            f"faults between members and brokers work only where brokers are on this machine's loopback, but there are "
+            f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
+        )
     admin, before = ObserverAdmin(brokers, attachment.access), None
     try:
         if scenario.group.protocol == "consumer":
@@ -200,7 +206,7 @@ def start(
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
-        if needed(plan, "packets"):
+        if needed(plan, "packets") or needed(plan, "links"):
             progress("starting proxies between members and brokers")
             before = proxies.start(owner, brokers, scenario.cluster_spec().slots, progress)
         cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)

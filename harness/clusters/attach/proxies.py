@@ -1,7 +1,8 @@
 """Proxies between members and the brokers of an attached cluster, invisible to both.
 
 There is one Toxiproxy with one proxy per (slot, broker), to which the kernel redirects the connections of the slot's
-member to the broker.
+member to the broker. Where the broker is on loopback, the proxy connects to an address of the link's own, which the
+kernel redirects to the broker: by this address the bytes of each link are counted (``witnesses.sockets``).
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from fencepost.clusters import toxiproxy
@@ -87,25 +89,30 @@ def start(
     server, home = toxiproxy.server(progress), Path(tempfile.mkdtemp(prefix="proxies-", dir=owner.directory))
     addresses = reserve(ClusterSpec(brokers=len(brokers), slots=slots))
     ends = {
-        (slot, broker): (addresses.proxy(slot, number), endpoint)
+        (slot, broker): (
+            addresses.proxy(slot, number),
+            addresses.upstream(slot, number) if endpoint.loopback else endpoint,
+        )
         for slot in range(slots)
         for number, (broker, endpoint) in enumerate(brokers.items(), 1)
     }
     before = TransparentProxies(owner, addresses, ends)
     try:
+        redirect(owner, chain.from_iterable(_redirects(addresses, pair, *ends[pair], at[pair[1]]) for pair in ends))
         before.begin(server, home)
-        redirect(
-            owner,
-            (
-                Redirect(_group(addresses, slot), there, proxy)
-                for (slot, broker), (proxy, _) in ends.items()
-                for there in at[broker]
-            ),
-        )
     except BaseException:
         before.stop()
         raise
     return before
+
+
+def _redirects(
+    addresses: Addresses, pair: Pair, proxy: Endpoint, upstream: Endpoint, broker: Sequence[Endpoint]
+) -> Iterator[Redirect]:
+    """The redirects of one link: of its member to its proxy, and of the proxy to the broker."""
+    yield from (Redirect(_group(addresses, pair[0]), there, proxy) for there in broker)
+    if upstream not in broker:
+        yield Redirect(None, upstream, broker[0])
 
 
 def _group(addresses: Addresses, slot: int) -> int:

@@ -19,11 +19,11 @@ from fencepost.clock import eventually
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError, PlanError, WaitTimeout
-from fencepost.faults import BlackHole
+from fencepost.faults import Pause
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group
 from fencepost.schedule.entries import at
-from fencepost.targets import member
+from fencepost.targets import brokers
 
 pytestmark = pytest.mark.cluster
 
@@ -32,9 +32,9 @@ pytestmark = pytest.mark.cluster
 def test_a_fault_that_needs_power_over_the_cluster_is_refused_before_anything_is_made(
     cluster: ManagedCluster, tmp_path: Path
 ) -> None:
-    hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
-    with pytest.raises(PlanError, match="needs links, but the back-end 'attach:127"):
-        runner.run(hole, plan=hole.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+    frozen = replace(SCENARIO, schedule=[at(1, Pause(), brokers((1,)), heal_after=1)])
+    with pytest.raises(PlanError, match="needs broker-signal, but the back-end 'attach:127"):
+        runner.run(frozen, plan=frozen.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
     assert not list(tmp_path.iterdir())
 
 

@@ -1,5 +1,5 @@
-"""Packets are lost between members and a cluster of others: of these members alone, who share brokers' addresses with
-everybody else on this machine. Measured by who owns partitions, and by a bystander at the same addresses.
+"""Faults between members and a cluster of another owner hit these members alone, although they share the brokers'
+addresses with everybody else on this machine. Measured by who owns partitions, and by a bystander at these addresses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.attach.test_attach import SCENARIO, address, guesting, violations
+from cluster.attach.test_attach import SCENARIO, address, guesting
 from cluster.killing import rules_of
 from cluster.worlds import BROKER, LONG_S, MEMBER, ON_CLUSTER, Inject, World, bounded, healed
 from fencepost import runner
@@ -20,8 +20,9 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.managed_cluster import ManagedCluster
-from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
+from fencepost.faults import BlackHole, DropPackets, Latency, LoseConnects, LosePackets, Refuse
 from fencepost.judging import judge
+from fencepost.model import Validity
 from fencepost.network import redirects
 from fencepost.processes.owner import ProcessOwner
 from fencepost.schedule.entries import at, past_session
@@ -97,18 +98,20 @@ def test_all_members_lose_the_packets_of_one_broker(
     healed(injection)
 
 
-def test_a_correct_group_loses_packets_on_its_way_to_a_cluster_of_others(
-    cluster: ManagedCluster, chaos_spark: Spark, owners: list[ProcessOwner], tmp_path: Path
+@pytest.mark.parametrize("network", ["packets", ""], ids=["packets", "links"])
+def test_a_correct_group_is_valid_under_faults_on_its_way_to_a_cluster_of_another_owner(
+    cluster: ManagedCluster, chaos_spark: Spark, owners: list[ProcessOwner], tmp_path: Path, network: str
 ) -> None:
+    slow, cut = (LosePackets(share=0.2), DropPackets(direction="from")) if network else (Latency(), Refuse())
     steps = [
         at(1, BlackHole(), member(1), heal_after=past_session(1.5), expect="fenced"),
-        at(3, LosePackets(share=0.2), member(0), heal_after=2),
-        at(5, DropPackets(direction="from"), brokers((2,)), heal_after=1),
+        at(3, slow, member(0), heal_after=2),
+        at(5, cut, brokers((2,)), heal_after=1),
     ]
-    scenario = replace(SCENARIO, schedule=steps, network="packets")
+    scenario = replace(SCENARIO, schedule=steps, network=network)
     run = runner.run(scenario, plan=scenario.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
     verdict = judge(run, chaos_spark)
     assert [fault["took_effect"] for fault in verdict.faults] == [True] * len(steps), verdict.faults
-    assert not violations(verdict)
+    assert verdict.validity is Validity.VALID, [(check.check, check.reason) for check in verdict.checks]
     assert owners
     assert not [rule for owner in owners for rule in rules_of(owner.token)], "what led to the proxies is gone with them"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fencepost.clusters import local
-from fencepost.clusters.attach import proxies
+from fencepost.clusters.attach import cluster, proxies
 from fencepost.clusters.attach.backend import Attachment, read_access
 from fencepost.clusters.attach.cleanup import CleanupTask
 from fencepost.clusters.attach.evidence import ForeignEvidence, whole_batches
@@ -20,6 +20,7 @@ from fencepost.clusters.selection import backend
 from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
+    BlackHole,
     DeleteRecords,
     DropPackets,
     Kill,
@@ -139,7 +140,7 @@ def test_where_tls_is_wanted_nobody_could_tell_that_packets_arrive_again() -> No
     scenario = replace(SCENARIO, schedule=[at(1, DropPackets(), member(0), heal_after=1)])
     Attachment.of("attach:127.0.0.1:1").permit(scenario, scenario.plan(1))
     guarded = replace(Attachment.of("attach:127.0.0.1:1"), access={"security.protocol": "sasl_ssl"})
-    with pytest.raises(PlanError, match=r"needs TLS, .*: remove the faults that lose packets"):
+    with pytest.raises(PlanError, match=r"needs TLS, .*: remove the faults that disturb links"):
         guarded.permit(scenario, scenario.plan(1))
     guarded.permit(SCENARIO, PLAN)
 
@@ -295,3 +296,16 @@ def test_what_was_written_during_the_run_is_read_whole() -> None:
 def test_what_was_compacted_during_the_run_is_no_evidence(kept: list[bytes]) -> None:
     with pytest.raises(NotShown, match="was compacted during the run"):
         read_from(0, Leader(4, *kept))
+
+
+def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster, "discover", lambda address, access: {1: Endpoint("10.1.2.3", 9092)})
+    far = replace(Attachment.of("attach:10.1.2.3:9092"), permitted=True)
+    hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
+    with (
+        ProcessOwner.open() as owner,
+        pytest.raises(PlanError, match=r"only where brokers are on this machine's loopback, but there are 10\.1\.2\.3"),
+    ):
+        far.start(hole, hole.plan(1), owner, quiet)
