@@ -70,11 +70,12 @@ class ChaosRun:
 
 
 class Chaos:
-    """The factory behind the fixture ``chaos``: performs each scenario on a fresh cluster."""
+    """The factory behind the fixture ``chaos``: performs each scenario on a fresh cluster, or on one that a test hands
+    in."""
 
-    def __init__(self, item: pytest.Item, spark: Spark) -> None:
-        self._item = item
-        self._spark = spark
+    def __init__(self, item: pytest.Item, spark: Spark, handed_in: object = None) -> None:
+        """``handed_in``: the value of the fixture ``chaos_cluster`` of the user's; None: there is no such fixture."""
+        self._item, self._spark, self._handed_in = item, spark, handed_in
 
     def run(self, scenario: Scenario, seed: int | None = None) -> ChaosRun:
         """Perform ``scenario`` and return the run, not yet judged.
@@ -91,7 +92,7 @@ class Chaos:
         with library_logs.quiet():
             from fencepost import runner
 
-            backend = _backend(config)
+            backend = _backend(config, self._handed_in)
             plan = scenario.drawn(chosen)
             folder = runner.run(scenario, plan=plan, runs=runs, observe=None, backend=backend)
         run = ChaosRun(folder, chosen, self._spark)
@@ -99,11 +100,22 @@ class Chaos:
         return run
 
 
-def _backend(config: pytest.Config) -> Backend:
-    from fencepost.clusters.selection import backend
+def _backend(config: pytest.Config, handed_in: object = None) -> Backend:
+    """The back-end that the command line names, or else the one that leads to a cluster that is handed in."""
+    from fencepost.clusters.attach.handed_in import name_of
+    from fencepost.clusters.selection import AUTO, backend
 
     name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
+    if name == AUTO and handed_in is not None:
+        name = name_of(handed_in)
     return backend(name, access and Path(access), yes)
+
+
+def _handed_in(request: pytest.FixtureRequest) -> object:
+    """The value of ``chaos_cluster`` where a conftest or a test module defines that fixture; else None."""
+    defined = request.session._fixturemanager.getfixturedefs("chaos_cluster", request.node) or ()
+    own = not defined or defined[-1].func.__module__ == __name__
+    return None if own else request.getfixturevalue("chaos_cluster")
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +130,11 @@ def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
 
 @pytest.fixture
 def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A fresh cluster with three brokers, and proxies for eight members, for tests that need no scenario."""
+    """A fresh cluster with three brokers, and proxies for eight members, for tests that need no scenario.
+
+    A fixture of this name in a ``conftest.py`` hands in a cluster that exists: then ``chaos`` performs its runs there.
+    It may return everything that ``handed_in.name_of`` accepts, such as a started ``KafkaContainer``.
+    """
     from fencepost.clusters import selection
     from fencepost.interfaces import ClusterSpec
     from fencepost.processes.concurrency import run_permit
@@ -139,7 +155,7 @@ def chaos(request: pytest.FixtureRequest, chaos_spark: Spark) -> Iterator[Chaos]
     runs: list[ChaosRun] = []
     request.node.stash[_RUNS] = runs
     request.node.stash[_FAILED] = False  # forget an earlier attempt of the same test
-    yield Chaos(request.node, chaos_spark)
+    yield Chaos(request.node, chaos_spark, _handed_in(request))
     forgotten = [str(run.folder) for run in runs if run.judged is None]
     if forgotten and not request.node.stash.get(_FAILED, False):
         pytest.fail(
@@ -155,8 +171,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chaos-cluster",
         default="auto",
-        metavar="auto|local|docker|attach:HOST:PORT",
-        help="a new cluster for each run, or attach to one that exists (default: auto)",
+        metavar="auto|local|docker|attach:HOST:PORT|container:NAME|compose:FILE",
+        help="a new cluster for each run, or one that exists (default: the user's fixture chaos_cluster, or auto)",
     )
     group.addoption("--chaos-cluster-config", metavar="FILE", help="SASL and TLS of attach, as librdkafka's name=value")
     group.addoption("--chaos-yes", action="store_true", help="allow attach to a cluster that is not on loopback")
@@ -174,9 +190,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and refuse bad options before anything runs."""
     config.addinivalue_line("markers", "chaos: a chaos test; runs only with -m chaos or --chaos")
     cluster = config.getoption("--chaos-cluster")
-    if not re.fullmatch("auto|local|docker|attach:.*", cluster):
+    if not re.fullmatch("auto|local|docker|(attach|container|compose):.*", cluster):
         raise pytest.UsageError(
-            f"--chaos-cluster: unknown back-end {cluster!r}; use auto|local|docker|attach:HOST:PORT"
+            f"--chaos-cluster: unknown back-end {cluster!r}; use "
+            "auto|local|docker|attach:HOST:PORT|container:NAME|compose:FILE"
         )
     seeds.choose(config)
 

@@ -59,6 +59,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 EXAMPLE = re.compile(r"-[\dN]")  # an actor or a partition, like ``member-2.1``
 # What the product does not spell: names of Kafka, clients and tools, and names that it composes.
 NOT_SPELLED = {"ABORT", "CLOCK_MONOTONIC", "CONTROLLERb", "CoordinatorRuntime", "DeserializingConsumer"}
+NOT_SPELLED |= {"DockerCompose", "KafkaContainer", "RedpandaContainer", "conftest.py"}
 NOT_SPELLED |= {"FENCEPOST_BOOTSTRAP", "FP01", "GroupMetadataManager", "INTERNALb"}
 NOT_SPELLED |= {"InconsistentGroupProtocolError", "MetaPathFinder", "SPARK_CONF_DIR", "Uuid"}
 NOT_SPELLED |= {"c3", "git", "pyproject.toml", "randomUuid", "rd_kafka_cgrp_op_serve", "yarn"}

@@ -11,7 +11,8 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Backend = Annotated[
     str,
     typer.Option(
-        metavar="auto|local|docker|attach:HOST:PORT", help="A new cluster for each run, or an attached existing one."
+        metavar="auto|local|docker|attach:HOST:PORT|container:NAME|compose:FILE",
+        help="A new cluster for each run, or one that exists, by its address, a container's name or a Compose file.",
     ),
 ]
 Access = Annotated[

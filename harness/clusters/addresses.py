@@ -14,6 +14,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 
+import psutil
+
 from fencepost.clusters.kafka import server_properties
 from fencepost.clusters.kafka.server_properties import Listener
 from fencepost.errors import ClusterError
@@ -99,6 +101,12 @@ class Addresses:
 
     def _host(self, last: int) -> str:
         return f"{self.network}.{last}"
+
+
+def on_this_machine(endpoint: Endpoint) -> bool:
+    """Whether it is an address of loopback or of another network interface of this machine. Names are not looked up."""
+    own = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
+    return endpoint.loopback or endpoint.host in own
 
 
 def reserve(spec: ClusterSpec) -> Addresses:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from fencepost.clusters.attach import handed_in
 from fencepost.clusters.attach.backend import SCHEME, Attachment
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities
@@ -105,18 +106,22 @@ def docker() -> ManagedBackend:
 
 
 OWN = {"local": local, "docker": docker}  # the fastest first
+NAMES = ("auto", *OWN, f"{SCHEME}HOST:PORT", "container:NAME", "compose:FILE")
 
 
 def named(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
-    """A back-end by its name; ``config`` and ``permitted`` are only for ``attach``.
+    """A back-end by its name; ``config`` and ``permitted`` are only for clusters that exist.
 
     Raises:
         ScenarioError: there is none of this name; see ``Attachment.of``; or it does not accept these options.
+        ClusterError, ProvisionError: see ``handed_in.attachment``.
     """
     if name.startswith(SCHEME):
         return Attachment.of(name, config, permitted)
+    if handed_in.scheme_of(name):
+        return handed_in.attachment(name, config, permitted)
     if config is not None or permitted:
-        raise ScenarioError(f"--cluster-config and --yes are for {SCHEME}HOST:PORT, not for {name}")
+        raise ScenarioError(f"--cluster-config and --yes are for a cluster that exists, not for {name}")
     if name not in OWN:
-        raise ScenarioError(f"there is no back-end {name!r}; there is auto, {', '.join(OWN)}, {SCHEME}HOST:PORT")
+        raise ScenarioError(f"there is no back-end {name!r}; use {', '.join(NAMES)}")
     return OWN[name]()

@@ -9,14 +9,21 @@ from fencepost.errors import ScenarioError
 from fencepost.model import serialization, settings
 from fencepost.model.settings import ConfigValue
 
+REPLICAS = 3
+
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic of the workload. ``config`` holds Kafka's topic settings."""
+    """One topic of the workload.
+
+    Attributes:
+        replication_factor: a cluster of another owner with fewer brokers than ``REPLICAS`` gets that many by default.
+        config: Kafka's topic settings.
+    """
 
     name: str
     partitions: int = 12
-    replication_factor: int = 3
+    replication_factor: int = REPLICAS
     config: Mapping[str, ConfigValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

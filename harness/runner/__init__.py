@@ -138,7 +138,7 @@ class _Run:
             cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.show)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
-            self._topics.create(cluster.admin)
+            self._topics.create(cluster.admin, len(cluster.brokers))
             stack.enter_context(retry_service.of(self._scenario.workload, cluster, self._names, self._events))
             self._effects = ProgramEffects(
                 self._scenario.workload, cluster, self._owner, self._folder.logs, self._names

@@ -8,6 +8,7 @@ from fencepost.interfaces import WritesOutput
 from fencepost.interfaces.admin import ReplicaAdmin, TopicAdmin
 from fencepost.model import TopicPartition
 from fencepost.model.run_names import RunNames
+from fencepost.model.topic import REPLICAS
 from fencepost.scenario.scenario import Scenario
 from fencepost_member.config import PartitionNumbers
 
@@ -47,14 +48,17 @@ class RunTopics:
         """The name of the topic that lists retried records; empty if there is none."""
         return next((topic.name for topic in self.outputs[1:]), "")
 
-    def create(self, admin: TopicAdmin) -> None:
-        """Create all topics.
+    def create(self, admin: TopicAdmin, brokers: int) -> None:
+        """Create all topics; with the default number of replicas only where there are as many ``brokers``.
 
         Raises:
             ClusterError: the controller rejected one.
             WaitTimeout: they got no leaders.
         """
-        admin.create_topics([*self.inputs, *self.outputs])
+        admin.create_topics(
+            replace(topic, replication_factor=min(REPLICAS, brokers)) if topic.replication_factor == REPLICAS else topic
+            for topic in (*self.inputs, *self.outputs)
+        )
         self._ids = admin.names_by_id(self.by_name)
 
     def recreated(self, admin: TopicAdmin) -> frozenset[str]:

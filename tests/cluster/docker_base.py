@@ -20,9 +20,9 @@ from fencepost.clusters.docker.removal import OWNER
 from fencepost.clusters.kafka import provision
 from fencepost.processes.owner import ProcessOwner
 
-TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
+TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail", "sed", "hostname")
 LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "turtledemo"}
-VERSION = 2  # of what is done here
+VERSION = 3  # of what is done here
 
 
 def base_image(engine: Any) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
+from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities, always, needed
 from fencepost.errors import PlanError, ScenarioError, refuse
@@ -36,6 +37,7 @@ class Attachment:
         address: a broker's listener for clients.
         access: its settings of SASL and TLS (``ACCESS``); never shown, never written into a run folder.
         permitted: whether ``--yes`` was given.
+        name: its name on the command line, if that is not the address.
         prefix: begins the names of all topics and groups of one run, and of nothing else; another run needs
             ``for_another_run``.
     """
@@ -43,6 +45,7 @@ class Attachment:
     address: Endpoint
     access: Mapping[str, str] = field(default_factory=dict, repr=False)
     permitted: bool = False
+    name: str = ""
     prefix: str = field(default_factory=_own_prefix)
     abilities: ClassVar[Abilities] = {
         **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
@@ -67,7 +70,7 @@ class Attachment:
         )
 
     def __str__(self) -> str:
-        return f"{SCHEME}{self.address}"
+        return self.name or f"{SCHEME}{self.address}"
 
     def for_another_run(self) -> Attachment:
         """The same for another run, with new names."""
@@ -120,8 +123,8 @@ class Attachment:
         on_links = needed(plan, "packets") or needed(plan, "links")
         if on_links and "SSL" in self.access.get("security.protocol", "").upper():
             yield f"{self} needs TLS, but links can be checked only without it: remove the faults that disturb links"
-        if not self.permitted and not self.address.loopback:
-            why = f"{self.address.host} is not a loopback address of this machine"
+        if not self.permitted and not on_this_machine(self.address):
+            why = f"{self.address.host} is not an address of this machine"
             yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from fencepost.clock import eventually
 from fencepost.clusters import environments
+from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attach import cleanup, proxies
@@ -187,13 +188,13 @@ def start(
     interpreters = environments.interpreters(scenario.group.environments, progress)
     progress(f"attaching to the cluster of {attachment.address}")
     brokers = discover(attachment.address, attachment.access)
-    far = [str(endpoint) for endpoint in brokers.values() if not endpoint.loopback]
+    far = [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
     if far and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
         raise PlanError(attachment.refusal(why, scenario, plan))
     if far and needed(plan, "links"):
         raise PlanError(
-            f"faults between members and brokers work only where brokers are on this machine's loopback, but there are "
+            f"faults between members and brokers work only where brokers are on this machine, but there are "
             f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
         )
     admin, before = ObserverAdmin(brokers, attachment.access), None

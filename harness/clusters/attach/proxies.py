@@ -1,7 +1,7 @@
 """Proxies between members and the brokers of an attached cluster, invisible to both.
 
 There is one Toxiproxy with one proxy per (slot, broker), to which the kernel redirects the connections of the slot's
-member to the broker. Where the broker is on loopback, the proxy connects to an address of the link's own, which the
+member to the broker. Where the broker is on this machine, the proxy connects to an address of the link's own, which the
 kernel redirects to the broker: by this address the bytes of each link are counted (``witnesses.sockets``).
 """
 
@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 
 from fencepost.clusters import toxiproxy
-from fencepost.clusters.addresses import Addresses, reserve
+from fencepost.clusters.addresses import Addresses, on_this_machine, reserve
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.kafka import server_properties
 from fencepost.errors import ClusterError, PlanError
@@ -91,7 +91,7 @@ def start(
     ends = {
         (slot, broker): (
             addresses.proxy(slot, number),
-            addresses.upstream(slot, number) if endpoint.loopback else endpoint,
+            addresses.upstream(slot, number) if on_this_machine(endpoint) else endpoint,
         )
         for slot in range(slots)
         for number, (broker, endpoint) in enumerate(brokers.items(), 1)

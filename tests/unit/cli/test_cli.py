@@ -50,7 +50,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
         (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' does not name a cluster: use attach:HOST:PORT"),
-        (["run", "demo", "--yes"], "--cluster-config and --yes are for attach:HOST:PORT, not for auto"),
+        (["run", "demo", "--yes"], "--cluster-config and --yes are for a cluster that exists, not for auto"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
         (["run", "demo", "--set", "group.members"], "--set needs path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),

@@ -47,10 +47,10 @@ def test_auto_is_one_of_ours_and_takes_no_access() -> None:
     chosen = selection.backend(selection.AUTO)
     assert str(chosen) in backends.OWN
     assert chosen.why.startswith("auto: ")
-    with pytest.raises(ScenarioError, match="are for attach:HOST:PORT, not for auto"):
+    with pytest.raises(ScenarioError, match="are for a cluster that exists, not for auto"):
         selection.backend(selection.AUTO, Path("client.properties"))
 
 
 def test_an_unknown_name_is_told_what_there_is() -> None:
-    with pytest.raises(ScenarioError, match="no back-end 'podman'; there is auto, local, docker, attach:HOST:PORT"):
+    with pytest.raises(ScenarioError, match="no back-end 'podman'; use auto, local, docker, attach:HOST:PORT"):
         selection.backend("podman")

@@ -207,7 +207,7 @@ def test_spark_runs_where_it_is_told(pytester: pytest.Pytester, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--chaos-cluster=mars", "unknown back-end 'mars'; use auto|local|docker|attach:HOST:PORT"),
+        ("--chaos-cluster=mars", "unknown back-end 'mars'; use auto|local|docker|attach:HOST:PORT|"),
         ("--chaos-seed=lucky", "--chaos-seed must be a number or 'random', not 'lucky'"),
     ],
 )

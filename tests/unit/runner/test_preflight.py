@@ -115,7 +115,7 @@ def test_the_command_line_lists_all_of_it_before_spark_starts(
 
 
 def test_a_chaos_test_lists_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "_backend", lambda _: backends.local())
+    monkeypatch.setattr(plugin, "_backend", lambda *_: backends.local())
     monkeypatch.setattr(seeds, "seed_of", lambda _: 1)
     config = SimpleNamespace(
         invocation_params=SimpleNamespace(dir=tmp_path), getoption=lambda _: "runs", option=SimpleNamespace()

@@ -1,0 +1,75 @@
+"""The addresses that running containers publish on this machine, by a container's name or by a Compose file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fencepost.clusters.docker import engine
+from fencepost.errors import ScenarioError
+from fencepost.model.endpoint import Endpoint
+
+LOOPBACK = "127.0.0.1"
+ANYWHERE = ("", "0.0.0.0", "::")
+PROJECT = "com.docker.compose.project"
+FOLDER, FILES = f"{PROJECT}.working_dir", f"{PROJECT}.config_files"
+
+
+def by_container(name: str) -> list[Endpoint]:
+    """The addresses that a container publishes, in the order of its ports.
+
+    Raises:
+        ProvisionError: no Docker engine answers.
+        ScenarioError: it is not there, does not run, or publishes nothing.
+    """
+    from docker.errors import NotFound
+
+    with engine.client() as client:
+        try:
+            container = client.containers.get(name)
+        except NotFound as error:
+            running = ", ".join(sorted(one.name for one in client.containers.list())) or "none"
+            raise ScenarioError(f"there is no container {name!r}; these run: {running}") from error
+        if container.status != "running":
+            raise ScenarioError(f"the container {name!r} is {container.status}: start it first")
+        return _published([container], f"the container {name!r} publishes no port", "start it with -p")
+
+
+def by_compose(file: Path) -> list[Endpoint]:
+    """The addresses that the running containers of a Compose project publish.
+
+    Raises:
+        ProvisionError: no Docker engine answers.
+        ScenarioError: there is no such file, none of its containers runs, or they publish nothing.
+    """
+    if not file.is_file():
+        raise ScenarioError(f"there is no Compose file {file}")
+    with engine.client() as client:
+        mine = [one for one in client.containers.list(filters={"label": PROJECT}) if file.resolve() in _files(one)]
+        if not mine:
+            raise ScenarioError(f"no container of {file} runs: start them with docker compose -f {file} up -d")
+        return _published(mine, f"the containers of {file} publish no port", "give its brokers `ports`")
+
+
+def _published(containers: Iterable[Any], none: str, remedy: str) -> list[Endpoint]:
+    found = list(dict.fromkeys(endpoint for one in containers for endpoint in _endpoints(one)))
+    if not found:
+        raise ScenarioError(f"{none} on this machine, so no client can reach it: {remedy}")
+    return found
+
+
+def _endpoints(container: Any) -> Iterator[Endpoint]:
+    ports = container.attrs["NetworkSettings"]["Ports"] or {}
+    for inside, bindings in sorted(ports.items()):
+        if inside.endswith("/tcp"):
+            for binding in bindings or ():
+                host = binding["HostIp"]
+                yield Endpoint(LOOPBACK if host in ANYWHERE else host, int(binding["HostPort"]))
+
+
+def _files(container: Any) -> set[Path]:
+    """The Compose files of a container's project."""
+    labels = container.labels
+    names = filter(None, labels.get(FILES, "").split(","))
+    return {Path(labels.get(FOLDER, "/"), name).resolve() for name in names}

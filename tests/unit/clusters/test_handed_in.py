@@ -1,0 +1,52 @@
+"""Values of a test that lead to a cluster."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from fencepost.clusters.addresses import on_this_machine
+from fencepost.clusters.attach.handed_in import name_of, scheme_of
+from fencepost.errors import ScenarioError
+from fencepost.model.endpoint import Endpoint
+
+
+@pytest.mark.parametrize(
+    ("cluster", "name"),
+    [
+        ("local", "local"),
+        ("attach:h:1", "attach:h:1"),
+        ("container:kafka", "container:kafka"),
+        ("compose:a/b.yml", "compose:a/b.yml"),
+        ("h:1", "attach:h:1"),
+        ("h:1,i:2", "attach:h:1"),
+        ("PLAINTEXT://h:1", "attach:h:1"),
+        (SimpleNamespace(get_bootstrap_server=lambda: "localhost:32768"), "attach:localhost:32768"),
+        (SimpleNamespace(bootstrap_servers="h:1,i:2"), "attach:h:1"),
+        (SimpleNamespace(bootstrap=lambda: "h:1"), "attach:h:1"),
+        (SimpleNamespace(context="x", compose_file_name="kafka.yml"), "compose:x/kafka.yml"),
+        (SimpleNamespace(context="x", compose_file_name=["a.yml", "b.yml"]), "compose:x/a.yml"),
+        (SimpleNamespace(context="x", compose_file_name=None), "compose:x/docker-compose.yml"),
+    ],
+)
+def test_a_value_leads_to_a_cluster(cluster: object, name: str) -> None:
+    assert name_of(cluster) == name
+
+
+def test_a_value_that_leads_to_no_cluster_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="chaos_cluster returned int, which leads to no cluster: return an address"):
+        name_of(7)
+
+
+def test_a_name_of_a_back_end_may_name_a_container_or_a_compose_file() -> None:
+    assert [scheme_of(name) for name in ("container:a", "compose:b", "attach:h:1", "local")] == [
+        *("container:", "compose:"),
+        *("", ""),
+    ]
+
+
+def test_addresses_of_interfaces_are_on_this_machine() -> None:
+    assert on_this_machine(Endpoint("127.77.1.2", 1))
+    assert on_this_machine(Endpoint("localhost", 1))
+    assert not on_this_machine(Endpoint("192.0.2.1", 1))  # for documentation (RFC 5737)
