@@ -21,7 +21,7 @@ from fencepost.checkers.requirements import Requirement, requirement_of
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.answers import judged_as
 from fencepost.checkers.tables.rows import NS, Damage
-from fencepost.checkers.unobservable import explanation, not_shown, unobservable
+from fencepost.checkers.unobservable import explanation, hidden_kinds, unobservable
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict, serialization
@@ -61,7 +61,7 @@ def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
     found, facts, failure = _find(run, tables, find, _bounds(promises))
-    blind, hidden = unobservable(tables), not_shown(tables)
+    blind, hidden = unobservable(tables), hidden_kinds(tables)
     anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
     read = [
         d
@@ -213,10 +213,10 @@ class _Judging:
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty if it is certain."""
         by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
-        if damage := certainty.missing_evidence(anomaly, self.damage, self.tables.black_box, by_effect):
-            return f"{anomaly.kind} was seen, but missing evidence may explain it: {damage}"
         if unseen := certainty.unseen_answer(anomaly):
             return f"{anomaly.kind} was seen, but {unseen}"
+        if damage := certainty.missing_evidence(anomaly, self.damage, self.tables.black_box, by_effect):
+            return f"{anomaly.kind} was seen, but missing evidence may explain it: {damage}"
         if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and metrics.stalled(
             self.tables, anomaly
         ):

@@ -33,7 +33,7 @@ def unobservable(tables: Tables) -> Mapping[str, str]:
     return {kind.name: BY_EFFECT for kind in kinds if kind.hidden_by_effects in hidden}
 
 
-def not_shown(tables: Tables) -> Mapping[str, str]:
+def hidden_kinds(tables: Tables) -> Mapping[str, str]:
     """The kinds of which some violations go unnoticed because the cluster does not show its own records, each with a
     sentence why; empty if the scenario demands the full evidence: then these records are missing like any others."""
     if tables.demands_full_evidence:

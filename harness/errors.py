@@ -45,7 +45,11 @@ class ClusterError(FencepostError):
 
 
 class NotShown(ClusterError):  # noqa: N818
-    """This cluster does not allow reading a part of the evidence. Checks that need it are judged as unknown."""
+    """This cluster does not allow reading a part of the evidence."""
+
+
+class NotRead(NotShown):
+    """A part of the evidence that this cluster may show could not be read: it is missing from the history."""
 
 
 class MemberError(FencepostError):

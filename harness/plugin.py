@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _RUNS = pytest.StashKey[list["ChaosRun"]]()
 _FAILED = pytest.StashKey[bool]()
+NOTHING = object()
 CLUSTER_OPTIONS = ("--chaos-cluster", "--chaos-cluster-config", "--chaos-yes")
 
 
@@ -73,8 +74,8 @@ class Chaos:
     """The factory behind the fixture ``chaos``: performs each scenario on a fresh cluster, or on one that a test hands
     in."""
 
-    def __init__(self, item: pytest.Item, spark: Spark, handed_in: object = None) -> None:
-        """``handed_in``: the value of the fixture ``chaos_cluster`` of the user's; None: there is no such fixture."""
+    def __init__(self, item: pytest.Item, spark: Spark, handed_in: object = NOTHING) -> None:
+        """``handed_in``: the value of the user's fixture ``chaos_cluster``, if there is one and it counts."""
         self._item, self._spark, self._handed_in = item, spark, handed_in
 
     def run(self, scenario: Scenario, seed: int | None = None) -> ChaosRun:
@@ -100,22 +101,28 @@ class Chaos:
         return run
 
 
-def _backend(config: pytest.Config, handed_in: object = None) -> Backend:
-    """The back-end that the command line names, or else the one that leads to a cluster that is handed in."""
+def _backend(config: pytest.Config, handed_in: object = NOTHING) -> Backend:
+    """The back-end that leads to a cluster that is handed in, or else the one that the command line names."""
     from fencepost.clusters.attach.handed_in import name_of
-    from fencepost.clusters.selection import AUTO, backend
+    from fencepost.clusters.selection import backend
 
     name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
-    if name == AUTO and handed_in is not None:
+    if handed_in is not NOTHING:
         name = name_of(handed_in)
     return backend(name, access and Path(access), yes)
 
 
 def _handed_in(request: pytest.FixtureRequest) -> object:
-    """The value of ``chaos_cluster`` where a conftest or a test module defines that fixture; else None."""
+    """The value of the fixture ``chaos_cluster`` that the user defines.
+
+    ``NOTHING``, without setting the fixture up, if there is none or the command line names a back-end.
+    """
+    from fencepost.clusters.selection import AUTO
+
     defined = request.session._fixturemanager.getfixturedefs("chaos_cluster", request.node) or ()
     own = not defined or defined[-1].func.__module__ == __name__
-    return None if own else request.getfixturevalue("chaos_cluster")
+    named = request.config.getoption(CLUSTER_OPTIONS[0]) != AUTO
+    return NOTHING if own or named else request.getfixturevalue("chaos_cluster")
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +182,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a new cluster for each run, or one that exists (default: the user's fixture chaos_cluster, or auto)",
     )
     group.addoption("--chaos-cluster-config", metavar="FILE", help="SASL and TLS of attach, as librdkafka's name=value")
-    group.addoption("--chaos-yes", action="store_true", help="allow attach to a cluster that is not on loopback")
+    group.addoption("--chaos-yes", action="store_true", help="allow runs on a cluster that is not on this machine")
     group.addoption(
         "--chaos-seed", metavar="N|random", help="the seed of every run (default: a hash of the test's node id)"
     )

@@ -24,7 +24,7 @@ from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.resets import resets
-from fencepost.checkers.tables.rows import DeclaredAction, Life, Partition, Window
+from fencepost.checkers.tables.rows import Damage, DeclaredAction, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, SETTINGS, EventKind
@@ -102,7 +102,7 @@ def load(run: Path) -> Tables:
         not_shown=tuple(reader.not_shown),
     )
     tables = recreated.split_by_generation(tables, recreated.renewals(entries))
-    return replace(tables, inferred=_inferred(reader, tables, events, asked, numbers))
+    return replace(tables, **_inferred(reader, tables, events, asked, numbers))
 
 
 def _inferred(
@@ -111,16 +111,23 @@ def _inferred(
     events: Sequence[Mapping[str, Any]],
     asked: Sequence[Mapping[str, Any]],
     numbers: Mapping[tuple[str, int], int],
-) -> tuple[Inferred, ...]:
-    """The inferences of the rules of processing that apply to the run; deliveries are read only if one applies."""
+) -> dict[str, Any]:
+    """Tables by name: the inferences of the rules of processing that apply, and the damage, also what hides others.
+
+    Deliveries are read only if a rule applies.
+    """
     found: list[Inferred] = []
+    damage = [*tables.damage]
     if tables.by_effect and processing_rules.effects_known(events):
         every = [*reader.deliveries(processing_rules.OF_FIRST_DELIVERIES)]
         found += processing_rules.infer_from_effects(tables.affected, every)
     if dead := processing_rules.dead_verifiable_consumers(events, tables.lives):
         polls = reader.deliveries(processing_rules.OF_LAST_COMMITS)
         found += processing_rules.infer_from_commits(dead, asked, numbers, polls)
-    return tuple(found)
+        if any(missing.part == "requests" for missing in reader.not_shown):
+            why = "only the brokers' request log, which the cluster does not show, has the last commit of this life"
+            damage += [Damage("delivered", f"history/delivered/{name}.parquet", why) for name in sorted(dead)]
+    return {"inferred": tuple(found), "damage": tuple(damage)}
 
 
 def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:

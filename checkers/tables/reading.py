@@ -56,13 +56,18 @@ class Reader:
     damage: list[Damage] = field(default_factory=list)
     not_shown: list[Damage] = field(default_factory=list)
 
+    def missing_reasons(self, cause: str) -> Mapping[str, str]:
+        """The reason for each part of the history that is missing: ``parts`` that the cluster does not show, or parts
+        that could not be read, ``failed``."""
+        return self._lacking.get(cause, {})
+
     @cached_property
-    def not_shown_reasons(self) -> Mapping[str, str]:
-        """The reason for each part of the history that is missing because the cluster does not show it."""
+    def _lacking(self) -> Mapping[str, Mapping[str, str]]:
         try:
             with opened(self.run, self.run / LACKING) as file:
-                parts = json.loads(file.read())["parts"]
-            return {str(part): str(why) for part, why in parts.items()}
+                found = json.loads(file.read())
+            causes = {cause: found.get(cause, {}) for cause in ("parts", "failed")}
+            return {cause: {str(part): str(why) for part, why in parts.items()} for cause, parts in causes.items()}
         except UNREADABLE:
             return {}  # then a missing part has no known reason
 
@@ -219,8 +224,9 @@ class Reader:
             with opened(self.run, self.run / name) as file:
                 return read(file)
         except FileNotFoundError:
-            why = self.not_shown_reasons.get(part, "")
-            if why and part in BROKERS_RECORDS:
+            hidden = self.missing_reasons("parts").get(part, "")
+            why = hidden or self.missing_reasons("failed").get(part, "")
+            if hidden and part in BROKERS_RECORDS:
                 self.not_shown.append(Damage(part, name, why))
             else:
                 self.note(part, name, f"it is missing, because {why}" if why else "it is missing")

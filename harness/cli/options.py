@@ -19,7 +19,7 @@ Access = Annotated[
     Path | None,
     typer.Option("--cluster-config", metavar="FILE", help="SASL and TLS of attach, as name=value lines of librdkafka."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Allow attach to a cluster that is not on this machine's loopback.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Allow runs on a cluster that is not on this machine.")]
 Runs = Annotated[Path, typer.Option(help="Folder in which the command creates run folders.")]
 Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run when it has ended.")]
 SparkMaster = Annotated[

@@ -106,7 +106,7 @@ class Addresses:
 def on_this_machine(endpoint: Endpoint) -> bool:
     """Whether it is an address of loopback or of another network interface of this machine. Names are not looked up."""
     own = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
-    return endpoint.loopback or endpoint.host in own
+    return endpoint.loopback or endpoint.host.strip("[]") in own
 
 
 def reserve(spec: ClusterSpec) -> Addresses:

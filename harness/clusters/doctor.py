@@ -203,7 +203,7 @@ def _packets() -> tuple[Readiness, str]:
 
 def _redirects() -> tuple[Readiness, str]:
     if problem := redirects.missing_reason():
-        return Readiness.OPTIONAL, f"packets to an attached cluster cannot be lost: {problem}"
+        return Readiness.OPTIONAL, f"faults between members and an attached cluster are not possible: {problem}"
     return Readiness.OK, "members' connections to an attached cluster can be redirected to proxies"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from fencepost.errors import NotShown
+from fencepost.errors import NotRead, NotShown
 from fencepost.evidence import metadata_log, offsets_topic, request_log
 from fencepost.interfaces import Cluster
 from fencepost.model import group_partition
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 def collect(
     cluster: Cluster, pairs: Sequence[Sequence[int]], group: str, topics: Mapping[str, object], into: Path
-) -> dict[str, str]:
+) -> dict[str, dict[str, str]]:
     """Write ``metadata.jsonl``, ``offsets.jsonl`` and ``requests.jsonl``, as far as the cluster shows them.
 
     Args:
@@ -25,18 +26,19 @@ def collect(
         into: the ``history`` folder of the run.
 
     Returns:
-        For each missing part of the history, the reason.
+        The missing parts of the history with their reasons: ``parts`` that the cluster does not show, and parts that
+        could not be read, ``failed``. Empty if nothing is missing.
 
     Raises:
         FencepostError: a part that the cluster shows cannot be read.
     """
-    missing: dict[str, str] = {}
+    missing: dict[str, dict[str, str]] = defaultdict(dict)
 
     def shown(part: str, gather: Callable[[], T]) -> T | None:
         try:
             return gather()
         except NotShown as error:
-            missing[part] = str(error)
+            missing["failed" if isinstance(error, NotRead) else "parts"][part] = str(error)
             return None
 
     names = shown(
@@ -46,4 +48,4 @@ def collect(
     partition = group_partition(group, len(cluster.admin.leaders(offsets_topic.TOPIC)))
     shown("offsets", lambda: offsets_topic.collect(cluster.evidence, partition, pairs, group, into, known))
     shown("requests", lambda: request_log.collect(cluster.evidence, cluster.brokers, pairs, group, into, known))
-    return missing
+    return {**missing}

@@ -77,6 +77,14 @@ class Chain:
         """
         self._run("iptables-restore", "--noflush", text="\n".join([f"*{self._table}", *lines, "COMMIT", ""]))
 
+    def flush(self) -> None:
+        """Remove all its rules.
+
+        Raises:
+            ClusterError: iptables refused.
+        """
+        self.change([f"-F {self.name}"])
+
     def shown(self) -> str:
         """Its rules with their counters, as ``iptables -vS`` shows them; empty where it was not created.
 

@@ -1,4 +1,4 @@
-"""The kernel redirects connections: those of one member to a broker are connected to the member's own proxy.
+"""The kernel connects a process to another address than the requested one: a member to its proxy instead of a broker.
 
 The kernel identifies a member by a supplementary group that only its processes have: other programs on this machine may
 use the same broker address. Neither the client nor the broker needs to know.
@@ -37,8 +37,8 @@ class Redirect:
     instead: Endpoint
 
 
-def redirect(owner: ProcessOwner, redirects: Iterable[Redirect]) -> None:
-    """Redirect new connections while the owner exists.
+def redirect(owner: ProcessOwner, redirects: Iterable[Redirect]) -> Chain:
+    """Redirect new connections until the chain is flushed, at the latest until the owner is closed.
 
     Raises:
         ClusterError: iptables is missing, or refused.
@@ -46,6 +46,7 @@ def redirect(owner: ProcessOwner, redirects: Iterable[Redirect]) -> None:
     chain = Chain(owner, "redirects")
     chain.make()
     chain.change(f"-A {chain.name} {_rule(one)}" for one in redirects)
+    return chain
 
 
 def _rule(one: Redirect) -> str:

@@ -250,6 +250,6 @@ class _Run:
             committed = cluster.admin.committed(self._names.group)
             reading = executor.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
             if missing := broker_logs.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
-                self._folder.write_json(LACKING, {"parts": missing})
+                self._folder.write_json(LACKING, missing)
             self._effects.collect(history, entries := reading.result(), self._events)
             self._folder.write_json("history/partitions.json", {"partitions": entries})

@@ -15,6 +15,7 @@ from fencepost.clusters.capabilities import Abilities, always, needed
 from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Cluster
 from fencepost.model.endpoint import Endpoint
+from fencepost.model.topic import REPLICAS, Topic
 from fencepost.network import redirects
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
@@ -86,7 +87,7 @@ class Attachment:
         """The run's actions on the cluster, one clause each."""
         names, load = scenario.names(plan.seed, self.prefix), scenario.workload.producer_config()
         topics = ", ".join(
-            f"{names.in_cluster(t.name)} ({t.partitions} partitions, {t.replication_factor} replicas)"
+            f"{names.in_cluster(t.name)} ({t.partitions} partitions, {_replicas(t)})"
             for t in (*scenario.topics, *scenario.outputs())
         )
         rate = load.get("rate_hz") or 0
@@ -124,13 +125,19 @@ class Attachment:
         if on_links and "SSL" in self.access.get("security.protocol", "").upper():
             yield f"{self} needs TLS, but links can be checked only without it: remove the faults that disturb links"
         if not self.permitted and not on_this_machine(self.address):
-            why = f"{self.address.host} is not an address of this machine"
+            why = f"{self.address.host} is not known to be an address of this machine"
             yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that lists what the run would do, if it were permitted."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
+
+
+def _replicas(topic: Topic) -> str:
+    """The number of replicas of a topic, in words: the default depends on the number of brokers."""
+    up_to = "up to " if topic.replication_factor == REPLICAS else ""
+    return f"{up_to}{topic.replication_factor} replicas"
 
 
 def read_access(path: Path) -> dict[str, str]:

@@ -179,7 +179,7 @@ def start(
         scenario, plan: the run that will be performed.
 
     Raises:
-        PlanError: the brokers are not on the host of the address, and that was not permitted.
+        PlanError: the brokers are not on this machine, and that was not permitted, or the plan has faults of links.
         ProvisionError: the members' environment is missing and could not be created.
         ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
         WaitTimeout: the group gets no coordinator.

@@ -15,7 +15,7 @@ from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.kafka import provision
 from fencepost.clusters.kafka.jvm import KafkaJvm
 from fencepost.clusters.kafka.node_files import dumped
-from fencepost.errors import FencepostError, NotShown
+from fencepost.errors import FencepostError, NotRead, NotShown
 from fencepost.model import TopicPartition
 from fencepost.processes.owner import ProcessOwner
 
@@ -30,7 +30,7 @@ class ForeignEvidence:
         """``partition``: the group's; ``doubt``: why its timestamps cannot be used here; empty: they can."""
         self._owner, self._admin = owner, admin
         self._place = TopicPartition(OFFSETS_TOPIC, partition)
-        self._why, self._since, self._jvm = doubt, -1, KafkaJvm(Path(), ())
+        self._why, self._failed, self._since, self._jvm = doubt, "", -1, KafkaJvm(Path(), ())
 
     def begin(self, progress: ProgressCallback) -> None:
         """Store the end of the partition before the group exists, and get the tool that decodes it."""
@@ -40,7 +40,7 @@ class ForeignEvidence:
             self._jvm = KafkaJvm(provision.java().path, tuple(provision.kafka(progress)))
             self._since = self._admin.end_offsets(OFFSETS_TOPIC)[self._place.partition]
         except (FencepostError, KeyError) as error:
-            self._why = str(error) or type(error).__name__
+            self._failed = str(error) or type(error).__name__
 
     def request_log(self, broker: int) -> Iterator[str]:
         """Raises NotShown."""
@@ -55,18 +55,23 @@ class ForeignEvidence:
 
         Raises:
             NotShown: it is another partition, brokers do not allow reading it, or it was compacted meanwhile.
+            NotRead: reading it failed.
         """
         if TopicPartition(topic, partition) != self._place:
             raise NotShown(f"{topic} of an attached cluster cannot be read by a client")
         if self._why:
             raise NotShown(f"{self._place} was not read: {self._why}")
+        if self._failed:
+            raise _unread(f"{self._place} was not read: {self._failed}")
         with tempfile.TemporaryDirectory(prefix="fetched-", dir=self._owner.directory) as folder:
             segment = Path(folder) / f"{self._since:020}.log"
             try:
                 with segment.open("wb") as file:
                     file.writelines(self._batches())
+            except NotShown:
+                raise
             except FencepostError as error:
-                raise NotShown(f"{self._place} could not be read: {error}") from error
+                raise _unread(f"{self._place} could not be read: {error}") from error
             yield from dumped(self._owner.spawn, self._owner.directory, self._jvm, topic, [segment])
 
     def collect_logs(self, into: Path) -> None:
@@ -89,6 +94,11 @@ class ForeignEvidence:
                 if last >= at:
                     at = last + 1
                     yield batch
+
+
+def _unread(why: str) -> NotShown:
+    """What to raise if the partition cannot be read: brokers may have refused the right, else it is a failure here."""
+    return (NotShown if "Authorization" in why else NotRead)(why)
 
 
 def whole_batches(found: bytes) -> Iterator[bytes]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencepost.clusters.attach.backend import SCHEME, Attachment
+from fencepost.clusters.attach.backend import SCHEME, Attachment, read_access
 from fencepost.clusters.docker import published
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.model.endpoint import Endpoint
@@ -17,6 +17,12 @@ WAYS: dict[str, Callable[[str], list[Endpoint]]] = {
     "container:": published.by_container,
     "compose:": lambda file: published.by_compose(Path(file)),
 }
+COMPOSE_FILES = (
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yaml",
+    "docker-compose.yml",
+)  # as Compose looks for them
 
 
 def scheme_of(name: str) -> str:
@@ -34,7 +40,7 @@ def attachment(name: str, config: Path | None = None, permitted: bool = False) -
     """
     scheme = scheme_of(name)
     ports = WAYS[scheme](name.removeprefix(scheme))
-    access = Attachment.of(f"{SCHEME}{ports[0]}", config).access
+    access = {} if config is None else read_access(config)
     return Attachment(_reachable(name, ports, access), access, permitted, name)
 
 
@@ -55,18 +61,20 @@ def name_of(cluster: object) -> str:
     for name in ("get_bootstrap_server", "bootstrap_servers", "bootstrap"):
         found: Any = getattr(cluster, name, None)
         if found is not None:
-            return name_of(str(found() if callable(found) else found))
+            value = found() if callable(found) else found
+            return name_of(value if isinstance(value, str) else next(iter(value), value))
     folder, files = (getattr(cluster, name, None) for name in ("context", "compose_file_name"))
     if folder is not None:
-        names = [files] if isinstance(files, str) else files or ["docker-compose.yml"]
-        return f"compose:{Path(folder, names[0])}"
+        names = [files] if isinstance(files, str) else files or COMPOSE_FILES
+        paths = [Path(folder, name).absolute() for name in names]
+        return f"compose:{next(filter(Path.is_file, paths), paths[-1])}"
     raise ScenarioError(
         f"chaos_cluster returned {type(cluster).__name__}, which leads to no cluster: return an address HOST:PORT, a "
         "name of a back-end, a started KafkaContainer, a DockerCompose, or an object with bootstrap_servers"
     )
 
 
-def _reachable(name: str, ports: Iterable[Endpoint], access: Mapping[str, str]) -> Endpoint:
+def _reachable(name: str, ports: Sequence[Endpoint], access: Mapping[str, str]) -> Endpoint:
     """The first of these addresses at which a broker answers whose cluster can be reached from here."""
     from fencepost.clusters.admin.cleaning import discover  # a client library, which listing back-ends does not need
 
@@ -77,12 +85,13 @@ def _reachable(name: str, ports: Iterable[Endpoint], access: Mapping[str, str]) 
         except ClusterError as error:
             why.append(str(error))
             continue
-        far = [f"{number} at {at}" for number, at in brokers.items() if not _connects(at)]
-        if not far:
+        advertised = ", ".join(f"broker {number} at {at}" for number, at in brokers.items())
+        # Another cluster of this machine may listen where a broker in a container says that it listens.
+        if all(map(_connects, brokers.values())) and {at.port for at in brokers.values()} & {one.port for one in ports}:
             return port
         why.append(
-            f"the cluster at {port} advertises broker {', '.join(far)}, which cannot be reached from here: give its "
-            "brokers a listener that advertises an address of this machine"
+            f"the cluster at {port} advertises {advertised}, and its clients do not reach it there: let its brokers "
+            "advertise the addresses that their containers publish on this machine"
         )
     raise ClusterError(f"{name} leads to no cluster: {'; '.join(why)}")
 

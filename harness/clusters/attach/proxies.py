@@ -26,6 +26,7 @@ from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.process import Interpreter, Process
 from fencepost.model.endpoint import Endpoint
 from fencepost.network import proxies
+from fencepost.network.chains import Chain
 from fencepost.network.packets import PacketFilter
 from fencepost.network.proxies import Pair, Proxies
 from fencepost.network.redirects import FIRST_GROUP, Redirect, redirect
@@ -40,6 +41,7 @@ class TransparentProxies:
     Attributes:
         links: the proxies.
         packets: rules on the loopback addresses of the proxies.
+        redirects: the rules that lead members to the proxies, and these to the brokers; None: there are none yet.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class TransparentProxies:
         self._addresses, self._ends = addresses, ends
         self._spawn = partial(owner.spawn, keep_open=(addresses.lock,))
         self._server: Process | None = None
+        self.redirects: Chain | None = None
         self.links, self.packets = Proxies(addresses.proxy_api, ends), PacketFilter(owner)
         self._stopped = False
 
@@ -62,13 +65,15 @@ class TransparentProxies:
         return replace(interpreter, groups=(_group(self._addresses, slot),))
 
     def stop(self) -> None:
-        """End the proxies and free their addresses; redirects end with the owner. May be called twice."""
+        """End the proxies and the redirects, then free their addresses for other clusters. May be called twice."""
         if not self._stopped:
             self._stopped = True
             try:
                 if self._server is not None:
                     send(self._server, signal.SIGKILL)
                     wait_ended(self._server, END_S)
+                if self.redirects is not None:
+                    self.redirects.flush()
             finally:
                 os.close(self._addresses.lock)
 
@@ -98,7 +103,9 @@ def start(
     }
     before = TransparentProxies(owner, addresses, ends)
     try:
-        redirect(owner, chain.from_iterable(_redirects(addresses, pair, *ends[pair], at[pair[1]]) for pair in ends))
+        before.redirects = redirect(
+            owner, chain.from_iterable(_redirects(addresses, pair, *ends[pair], at[pair[1]]) for pair in ends)
+        )
         before.begin(server, home)
     except BaseException:
         before.stop()
@@ -109,9 +116,9 @@ def start(
 def _redirects(
     addresses: Addresses, pair: Pair, proxy: Endpoint, upstream: Endpoint, broker: Sequence[Endpoint]
 ) -> Iterator[Redirect]:
-    """The redirects of one link: of its member to its proxy, and of the proxy to the broker."""
+    """The redirects of one link: of its member to its proxy, and of the link's own address to the broker."""
     yield from (Redirect(_group(addresses, pair[0]), there, proxy) for there in broker)
-    if upstream not in broker:
+    if upstream.host.startswith(f"{addresses.network}."):
         yield Redirect(None, upstream, broker[0])
 
 
@@ -134,6 +141,6 @@ def _addresses_of(broker: int, endpoint: Endpoint) -> list[Endpoint]:
     if other := [address[0] for family, *_, address in found if family != socket.AF_INET]:
         raise PlanError(
             f"broker {broker} advertises {endpoint}, which is {other[0]}, and proxies do not support IPv6: "
-            "remove the faults that lose packets, or let it advertise an address of IPv4"
+            "remove the faults between members and brokers, or let it advertise an address of IPv4"
         )
     return list({Endpoint(str(address[0]), endpoint.port): None for *_, address in found})

@@ -1,7 +1,8 @@
-"""The addresses that running containers publish on this machine, by a container's name or by a Compose file."""
+"""The addresses of IPv4 that running containers publish on this machine, by a container's name or a Compose file."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from fencepost.errors import ScenarioError
 from fencepost.model.endpoint import Endpoint
 
 LOOPBACK = "127.0.0.1"
-ANYWHERE = ("", "0.0.0.0", "::")
+ANYWHERE = ("", "0.0.0.0")
 PROJECT = "com.docker.compose.project"
 FOLDER, FILES = f"{PROJECT}.working_dir", f"{PROJECT}.config_files"
 
@@ -29,7 +30,7 @@ def by_container(name: str) -> list[Endpoint]:
         try:
             container = client.containers.get(name)
         except NotFound as error:
-            running = ", ".join(sorted(one.name for one in client.containers.list())) or "none"
+            running = ", ".join(sorted(one.name for one in client.containers.list(ignore_removed=True))) or "none"
             raise ScenarioError(f"there is no container {name!r}; these run: {running}") from error
         if container.status != "running":
             raise ScenarioError(f"the container {name!r} is {container.status}: start it first")
@@ -46,13 +47,21 @@ def by_compose(file: Path) -> list[Endpoint]:
     if not file.is_file():
         raise ScenarioError(f"there is no Compose file {file}")
     with engine.client() as client:
-        mine = [one for one in client.containers.list(filters={"label": PROJECT}) if file.resolve() in _files(one)]
+        every = client.containers.list(filters={"label": PROJECT}, ignore_removed=True)
+        mine = [one for one in every if file.resolve() in _files(one)]
         if not mine:
             raise ScenarioError(f"no container of {file} runs: start them with docker compose -f {file} up -d")
+        projects = sorted({one.labels[PROJECT] for one in mine})
+        if len(projects) > 1:
+            raise ScenarioError(
+                f"several projects of {file} run ({', '.join(projects)}): use container:NAME of one broker"
+            )
         return _published(mine, f"the containers of {file} publish no port", "give its brokers `ports`")
 
 
 def _published(containers: Iterable[Any], none: str, remedy: str) -> list[Endpoint]:
+    if not os.environ.get("DOCKER_HOST", "unix://").startswith("unix://"):
+        raise ScenarioError("the Docker engine may be on another machine (DOCKER_HOST): use attach:HOST:PORT instead")
     found = list(dict.fromkeys(endpoint for one in containers for endpoint in _endpoints(one)))
     if not found:
         raise ScenarioError(f"{none} on this machine, so no client can reach it: {remedy}")
@@ -63,9 +72,9 @@ def _endpoints(container: Any) -> Iterator[Endpoint]:
     ports = container.attrs["NetworkSettings"]["Ports"] or {}
     for inside, bindings in sorted(ports.items()):
         if inside.endswith("/tcp"):
-            for binding in bindings or ():
-                host = binding["HostIp"]
-                yield Endpoint(LOOPBACK if host in ANYWHERE else host, int(binding["HostPort"]))
+            for host, port in ((one["HostIp"], int(one["HostPort"])) for one in bindings or ()):
+                if ":" not in host:  # else the same port of IPv6
+                    yield Endpoint(LOOPBACK if host in ANYWHERE else host, port)
 
 
 def _files(container: Any) -> set[Path]:

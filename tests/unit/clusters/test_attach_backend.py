@@ -79,7 +79,7 @@ def test_a_cluster_elsewhere_wants_yes_and_is_told_what_would_be_done() -> None:
     with pytest.raises(PlanError, match="needs --yes") as refused:
         far.permit(SCENARIO, PLAN)
     for reported in (
-        f"create the topics {far.prefix}orders (4 partitions, 3 replicas)",
+        f"create the topics {far.prefix}orders (4 partitions, up to 3 replicas)",
         f"as the group {far.prefix}a-guest-7 with 3 members",
         "move the leader of this group's partition of __consumer_offsets",
         "remove topics and group",
@@ -97,7 +97,7 @@ def test_a_group_that_stays_where_it_is_moves_nobody_elses_leader() -> None:
 def test_the_topic_that_members_write_is_told_too() -> None:
     writing = replace(SCENARIO, workload=Transform(into="done"))
     cluster = Attachment.of("attach:h:1")
-    assert f"{cluster.prefix}done (4 partitions, 3 replicas)" in " ".join(cluster.intent(writing, PLAN))
+    assert f"{cluster.prefix}done (4 partitions, up to 3 replicas)" in " ".join(cluster.intent(writing, PLAN))
 
 
 def test_the_brokers_settings_are_not_ours() -> None:

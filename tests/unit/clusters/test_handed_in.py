@@ -25,9 +25,10 @@ from fencepost.model.endpoint import Endpoint
         (SimpleNamespace(get_bootstrap_server=lambda: "localhost:32768"), "attach:localhost:32768"),
         (SimpleNamespace(bootstrap_servers="h:1,i:2"), "attach:h:1"),
         (SimpleNamespace(bootstrap=lambda: "h:1"), "attach:h:1"),
-        (SimpleNamespace(context="x", compose_file_name="kafka.yml"), "compose:x/kafka.yml"),
-        (SimpleNamespace(context="x", compose_file_name=["a.yml", "b.yml"]), "compose:x/a.yml"),
-        (SimpleNamespace(context="x", compose_file_name=None), "compose:x/docker-compose.yml"),
+        (SimpleNamespace(bootstrap_servers=["h:1", "i:2"]), "attach:h:1"),
+        (SimpleNamespace(context="/x", compose_file_name="kafka.yml"), "compose:/x/kafka.yml"),
+        (SimpleNamespace(context="/x", compose_file_name=["a.yml"]), "compose:/x/a.yml"),
+        (SimpleNamespace(context="/x", compose_file_name=None), "compose:/x/docker-compose.yml"),
     ],
 )
 def test_a_value_leads_to_a_cluster(cluster: object, name: str) -> None:
