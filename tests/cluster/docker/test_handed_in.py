@@ -46,7 +46,7 @@ SCENARIO = Scenario(
     schedule=[
         at(1, Pause(), member(1), heal_after=past_session(1.5), expect="fenced"),
         at(2, Kill(), member(0), heal_after=1),
-        at(4, BlackHole(), member(2), heal_after=past_session(1.5), expect="fenced"),
+        at(14, BlackHole(), member(2), heal_after=past_session(1.5), expect="fenced"),  # when all others are back
     ],
     min_records=3000,
 )
