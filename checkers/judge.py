@@ -65,7 +65,7 @@ def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
     anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
     read = [
         d
-        for d in (*tables.damage, *facts.damage, *(tables.not_shown if tables.demands_full_evidence else ()))
+        for d in (*tables.damage, *facts.damage)
         if not (tables.black_box and d.part == d.file.removeprefix("history/"))
     ]
     damage = list(dict.fromkeys([*read, *unread, *_holes(anomalies)]))

@@ -35,9 +35,7 @@ def unobservable(tables: Tables) -> Mapping[str, str]:
 
 def hidden_kinds(tables: Tables) -> Mapping[str, str]:
     """The kinds of which some violations go unnoticed because the cluster does not show its own records, each with a
-    sentence why; empty if the scenario demands the full evidence: then these records are missing like any others."""
-    if tables.demands_full_evidence:
-        return {}
+    sentence why."""
     reasons = {damage.part: damage.what for damage in tables.not_shown}
     hiding = {kind.name: [part for part in kind.hidden_without if part in reasons] for kind in FINDINGS.values()}
     return {kind: reasons[parts[0]] for kind, parts in hiding.items() if parts}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fencepost import seeds
+from fencepost.clusters.names import AUTO, METAVAR, is_name
 from fencepost.console import library_logs
 
 if TYPE_CHECKING:
@@ -117,8 +118,6 @@ def _handed_in(request: pytest.FixtureRequest) -> object:
 
     ``NOTHING``, without setting the fixture up, if there is none or the command line names a back-end.
     """
-    from fencepost.clusters.selection import AUTO
-
     defined = request.session._fixturemanager.getfixturedefs("chaos_cluster", request.node) or ()
     own = not defined or defined[-1].func.__module__ == __name__
     named = request.config.getoption(CLUSTER_OPTIONS[0]) != AUTO
@@ -177,8 +176,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--chaos", action="store_true", help="also run the tests marked chaos")
     group.addoption(
         "--chaos-cluster",
-        default="auto",
-        metavar="auto|local|docker|attach:HOST:PORT|container:NAME|compose:FILE",
+        default=AUTO,
+        metavar=METAVAR,
         help="a new cluster for each run, or one that exists (default: the user's fixture chaos_cluster, or auto)",
     )
     group.addoption("--chaos-cluster-config", metavar="FILE", help="SASL and TLS of attach, as librdkafka's name=value")
@@ -197,11 +196,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and refuse bad options before anything runs."""
     config.addinivalue_line("markers", "chaos: a chaos test; runs only with -m chaos or --chaos")
     cluster = config.getoption("--chaos-cluster")
-    if not re.fullmatch("auto|local|docker|(attach|container|compose):.*", cluster):
-        raise pytest.UsageError(
-            f"--chaos-cluster: unknown back-end {cluster!r}; use "
-            "auto|local|docker|attach:HOST:PORT|container:NAME|compose:FILE"
-        )
+    if not is_name(cluster):
+        raise pytest.UsageError(f"--chaos-cluster: unknown back-end {cluster!r}; use {METAVAR}")
     seeds.choose(config)
 
 
@@ -251,7 +247,7 @@ def pytest_runtest_makereport(
 def _where(config: pytest.Config) -> list[str]:
     """The given options that choose the cluster, as command-line words."""
     given = {option: config.getoption(option) for option in CLUSTER_OPTIONS}
-    return [o if value is True else f"{o}={value}" for o, value in given.items() if value and value != "auto"]
+    return [o if value is True else f"{o}={value}" for o, value in given.items() if value and value != AUTO]
 
 
 def section(item: pytest.Item, runs: list[ChaosRun]) -> str:

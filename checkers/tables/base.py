@@ -63,7 +63,8 @@ class BaseTables:
         resets: the reset policies that members reported; empty: the scenario's setting counts.
         compacted: the partitions whose logs are compacted -> how long their tombstones stay, in ns.
         offsets_kept_ns: how long brokers keep the committed offset of a partition that no member owns.
-        not_shown: the files that are missing because the cluster does not show what they would contain.
+        not_shown: the files that are missing because the cluster does not show what they would contain; empty if the
+            full evidence is demanded: then they are damage.
     """
 
     run: Path

@@ -98,8 +98,7 @@ def load(run: Path) -> Tables:
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
         resets=resets(events),
         **_kept(reader, scenario, partitions),
-        damage=tuple(reader.damage),
-        not_shown=tuple(reader.not_shown),
+        **_missing(reader, Tables(run, scenario)),
     )
     tables = recreated.split_by_generation(tables, recreated.renewals(entries))
     return replace(tables, **_inferred(reader, tables, events, asked, numbers))
@@ -124,10 +123,20 @@ def _inferred(
     if dead := processing_rules.dead_verifiable_consumers(events, tables.lives):
         polls = reader.deliveries(processing_rules.OF_LAST_COMMITS)
         found += processing_rules.infer_from_commits(dead, asked, numbers, polls)
-        if any(missing.part == "requests" for missing in reader.not_shown):
+        if any(missing.part == "requests" for missing in tables.not_shown):
             why = "only the brokers' request log, which the cluster does not show, has the last commit of this life"
             damage += [Damage("delivered", f"history/delivered/{name}.parquet", why) for name in sorted(dead)]
     return {"inferred": tuple(found), "damage": tuple(damage)}
+
+
+def _missing(reader: Reader, asked: Tables) -> dict[str, Any]:
+    """The tables of what is missing, by name: records that the cluster does not show are damage if they are demanded.
+
+    ``asked``: the tables with the scenario.
+    """
+    if asked.demands_full_evidence:
+        return {"damage": (*reader.damage, *reader.not_shown)}
+    return {"damage": tuple(reader.damage), "not_shown": tuple(reader.not_shown)}
 
 
 def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from rich.text import Text
 from fencepost.cli import listing
 from fencepost.cli.options import Access, Backend, Judged, Run, Runs, SparkMaster, SparkRemote, Yes
 from fencepost.clusters import selection
-from fencepost.clusters.selection import AUTO, backend
+from fencepost.clusters.names import AUTO
+from fencepost.clusters.selection import backend
 from fencepost.console import library_logs
 from fencepost.console.terminal import out, show_verdict
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError

@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from fencepost.clusters.names import METAVAR
+
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Backend = Annotated[
     str,
     typer.Option(
-        metavar="auto|local|docker|attach:HOST:PORT|container:NAME|compose:FILE",
+        metavar=METAVAR,
         help="A new cluster for each run, or one that exists, by its address, a container's name or a Compose file.",
     ),
 ]

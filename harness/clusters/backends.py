@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Protocol
 
 from fencepost.clusters.attach import handed_in
-from fencepost.clusters.attach.backend import SCHEME, Attachment
+from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities
+from fencepost.clusters.names import ATTACH, DOCKER, LOCAL, NAMES
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Cluster, ClusterSpec
 from fencepost.processes.owner import ProcessOwner
@@ -95,18 +96,17 @@ def local() -> ManagedBackend:
     from fencepost.clusters import local
     from fencepost.clusters.kafka import server_properties
 
-    return ManagedBackend("local", local.ABILITIES, local.PARTS, server_properties.check, local.start)
+    return ManagedBackend(LOCAL, local.ABILITIES, local.PARTS, server_properties.check, local.start)
 
 
 def docker() -> ManagedBackend:
     """Clusters of containers on a Docker engine of this machine."""
     from fencepost.clusters.docker import host
 
-    return ManagedBackend("docker", host.ABILITIES, host.PARTS, host.check, host.start)
+    return ManagedBackend(DOCKER, host.ABILITIES, host.PARTS, host.check, host.start)
 
 
-OWN = {"local": local, "docker": docker}  # the fastest first
-NAMES = ("auto", *OWN, f"{SCHEME}HOST:PORT", "container:NAME", "compose:FILE")
+OWN = {LOCAL: local, DOCKER: docker}  # the fastest first
 
 
 def named(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
@@ -116,7 +116,7 @@ def named(name: str, config: Path | None = None, permitted: bool = False) -> Bac
         ScenarioError: there is none of this name; see ``Attachment.of``; or it does not accept these options.
         ClusterError, ProvisionError: see ``handed_in.attachment``.
     """
-    if name.startswith(SCHEME):
+    if name.startswith(ATTACH):
         return Attachment.of(name, config, permitted)
     if handed_in.scheme_of(name):
         return handed_in.attachment(name, config, permitted)

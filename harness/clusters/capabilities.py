@@ -50,9 +50,9 @@ def with_packet_faults(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
     return replace(plan, steps=tuple(replace(s, fault=fault) for s, fault in zip(plan.steps, faults, strict=True)))
 
 
-def needed(plan: Plan, ability: str) -> bool:
-    """Whether a fault of the plan needs the capability."""
-    return any(ability in step.fault.needs for step in plan.steps)
+def needed(plan: Plan, *abilities: str) -> bool:
+    """Whether a fault of the plan needs one of the capabilities."""
+    return any(not step.fault.needs.isdisjoint(abilities) for step in plan.steps)
 
 
 def _used(wanted: str, abilities: Abilities) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 from fencepost.clusters import backends, doctor
 from fencepost.clusters.backends import Backend, ManagedBackend
 from fencepost.clusters.doctor import Prerequisite
-
-AUTO = "auto"
+from fencepost.clusters.names import AUTO
 
 
 def backend(name: str, config: Path | None = None, permitted: bool = False) -> Backend:

@@ -13,10 +13,9 @@ from history.builder import HistoryBuilder
 
 
 class HandWritten(NamedTuple):
-    """A history that is told, and not sealed yet. ``wrong``: it shows what its story is about."""
+    """A history that is told, and not sealed yet."""
 
     name: str
-    wrong: bool
     history: HistoryBuilder
 
 
@@ -35,9 +34,9 @@ def hand_written(folder: Path) -> Iterator[HandWritten]:
             for wrong in (True, False):
                 h = HistoryBuilder(folder / str(next(numbers)), 2)
                 case(h, wrong)
-                yield HandWritten(f"{case.__name__} {wrong}", wrong, h)
+                yield HandWritten(f"{case.__name__} {wrong}", h)
             continue
         for form in case.forms:
             for way in case.ways:
                 h = case.told(folder / str(next(numbers)), way, form)
-                yield HandWritten(f"{case.tell.__name__} {way} {form}", way == "wrong", h)
+                yield HandWritten(f"{case.tell.__name__} {way} {form}", h)

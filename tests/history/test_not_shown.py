@@ -22,6 +22,7 @@ from fencepost.model.clients import VERIFIABLE
 from fencepost.model.findings import FINDINGS
 from history.builder import HistoryBuilder
 from history.hand_written import HandWritten, hand_written
+from history.test_judge import good_life
 from history.test_processing_rules import told
 
 PROMISES = ("delivery", "order", "ownership", "progress", "commits", "rebalances", "outside")
@@ -57,7 +58,7 @@ def judge_without(run: Path, to: Path, parts: Collection[str]) -> Verdict:
 
 def more(folder: Path) -> Iterator[HandWritten]:
     """Histories in which a record of a broker is the only sign of a fact."""
-    yield HandWritten("the last commit of a dead verifiable-consumer", False, told(folder / "dead", 2, VERIFIABLE))
+    yield HandWritten("the last commit of a dead verifiable-consumer", told(folder / "dead", 2, VERIFIABLE))
     lost = HistoryBuilder(folder / "lost answer", 1)
     lost.write(10)
     a = lost.member(0)
@@ -67,7 +68,7 @@ def more(folder: Path) -> Iterator[HandWritten]:
     a.poll([4, 5, 6], 3)
     a.commit(7, 3.1, outcome=None, accepted=True)
     a.die(3.3)
-    yield HandWritten("a commit of unfinished records whose answer is lost", True, lost)
+    yield HandWritten("a commit of unfinished records whose answer is lost", lost)
     fenced = HistoryBuilder(folder / "fenced", 1, classic=True)
     fenced.write(10)
     a, b = fenced.member(0), fenced.member(1)
@@ -78,7 +79,7 @@ def more(folder: Path) -> Iterator[HandWritten]:
     a.process([4, 5], 8)
     fenced.gives(a, 0, 9.6)
     a.close(39)
-    yield HandWritten("a commit during a rebalance", False, fenced)
+    yield HandWritten("a commit during a rebalance", fenced)
 
 
 def is_empty(file: Path) -> bool:
@@ -112,7 +113,7 @@ def test_without_some_records_nobody_is_accused_and_what_goes_unnoticed_is_liste
     tmp_path: Path, parts: tuple[str, ...]
 ) -> None:
     unnoticed: set[str] = set()
-    for name, run in with_records(tmp_path / "told", parts):
+    for name, run in with_records(tmp_path / "runs", parts):
         whole, verdict = (judge_without(run, tmp_path / "judged", hidden) for hidden in ((), parts))
         before, after = ({check.check: check for check in v.checks} for v in (whole, verdict))
         for promise in PROMISES:
@@ -127,22 +128,11 @@ def test_without_some_records_nobody_is_accused_and_what_goes_unnoticed_is_liste
     )
 
 
-def owning(h: HistoryBuilder) -> None:
-    """One member with one partition, in order."""
-    h.write(10)
-    a = h.member(0)
-    a.assigned(1)
-    a.process(range(10), 2)
-    a.commit(10, 3)
-    a.revoked(38)
-    a.close(39)
-
-
 @pytest.fixture
 def attached(tmp_path: Path) -> Path:
     """An unsealed history of a correct member of a cluster of others."""
     h = HistoryBuilder(tmp_path / "run", 1, promises=[{"type": name} for name in ("ownership", "commits")])
-    owning(h)
+    good_life(h)
     run = h.seal(sealed=False)
     hide(run, ATTACHED)
     return run
@@ -182,11 +172,30 @@ def test_a_scenario_that_demands_the_full_evidence_is_unknown_without_it(attache
     assert verdict.unjudged == {}
 
 
-def test_records_that_were_there_at_the_seal_and_are_missing_are_damage(attached: Path, tmp_path: Path) -> None:
-    (attached / "history/coordinator/requests.jsonl").write_text("")
+def test_a_promise_of_black_boxes_is_unknown_without_the_records_of_brokers(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path / "run", 1, black_box=True, promises=[{"type": "commits"}])
+    good_life(h)
+    run = h.seal(sealed=False)
+    hide(run, ("requests",))
+    seal(run)
+    verdict = judge(run, oracle.detect)
+    commits = next(check for check in verdict.checks if check.check == "commits")
+    assert (commits.validity, commits.reason) == (
+        Validity.UNKNOWN,
+        f"history/coordinator/requests.jsonl: {WHY.format('requests')}",
+    )
+    assert WHY.format("requests") not in verdict.unjudged.values()  # that is for promises that can be kept without it
+
+
+def test_records_that_were_there_at_the_seal_and_are_missing_are_damage(attached: Path) -> None:
+    requests, reasons = attached / "history/coordinator/requests.jsonl", (attached / LACKING).read_text()
+    requests.write_text("")
     seal(attached)
-    hide(attached, ["requests"])
-    assert judge(attached, oracle.detect).validity is Validity.UNKNOWN
+    requests.unlink()
+    (attached / LACKING).write_text(reasons)
+    verdict = judge(attached, oracle.detect)
+    reason = next(check.reason for check in verdict.checks if check.check == "commits")
+    assert reason.endswith("it is missing, and it was there when the history was sealed")
 
 
 def test_a_promise_of_which_every_kind_is_hidden_is_unknown(attached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,8 +203,9 @@ def test_a_promise_of_which_every_kind_is_hidden_is_unknown(attached: Path, monk
     reason = WHY.format("requests")
     monkeypatch.setattr("fencepost.checkers.judge.hidden_kinds", lambda tables: dict.fromkeys(FINDINGS, reason))
     verdict = judge(attached, oracle.detect)
-    validities = {check.check: check.validity for check in verdict.checks if check.check in ("ownership", "commits")}
-    assert validities == dict.fromkeys(("ownership", "commits"), Validity.UNKNOWN)
+    for check in verdict.checks:
+        if check.check in ("ownership", "commits"):
+            assert (check.validity, "not all of it can be judged" in check.reason) == (Validity.UNKNOWN, True)
 
 
 def test_a_part_that_could_not_be_read_is_damage(attached: Path) -> None:

@@ -12,6 +12,7 @@ from typing import ClassVar
 from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities, always, needed
+from fencepost.clusters.names import ATTACH
 from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Cluster
 from fencepost.model.endpoint import Endpoint
@@ -22,8 +23,7 @@ from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
 from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
 
-SCHEME = "attach:"
-_ADDRESS = re.compile(r"attach:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{1,5})")
+_ADDRESS = re.compile(rf"{ATTACH}(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{{1,5}})")
 
 
 def _own_prefix() -> str:
@@ -66,12 +66,10 @@ class Attachment:
         found = _ADDRESS.fullmatch(cluster)
         if found is None or not 0 < int(found["port"]) < 65536:
             raise ScenarioError(f"{cluster!r} does not name a cluster: use attach:HOST:PORT, with one broker's address")
-        return cls(
-            Endpoint(found["host"], int(found["port"])), {} if config is None else read_access(config), permitted
-        )
+        return cls(Endpoint(found["host"], int(found["port"])), read_access(config), permitted)
 
     def __str__(self) -> str:
-        return self.name or f"{SCHEME}{self.address}"
+        return self.name or f"{ATTACH}{self.address}"
 
     def for_another_run(self) -> Attachment:
         """The same for another run, with new names."""
@@ -121,7 +119,7 @@ class Attachment:
             yield f"a run cannot configure the brokers of {self}: remove broker_config ({names})"
         if scenario.kafka:
             yield f"{self} has a fixed version: remove kafka ({scenario.kafka})"
-        on_links = needed(plan, "packets") or needed(plan, "links")
+        on_links = needed(plan, "packets", "links")
         if on_links and "SSL" in self.access.get("security.protocol", "").upper():
             yield f"{self} needs TLS, but links can be checked only without it: remove the faults that disturb links"
         if not self.permitted and not on_this_machine(self.address):
@@ -140,12 +138,15 @@ def _replicas(topic: Topic) -> str:
     return f"{up_to}{topic.replication_factor} replicas"
 
 
-def read_access(path: Path) -> dict[str, str]:
-    """The settings in a properties file: lines ``name=value`` with librdkafka's names; ``#`` begins a comment.
+def read_access(path: Path | None) -> dict[str, str]:
+    """The settings in a properties file: lines ``name=value`` with librdkafka's names; ``#`` begins a comment. Without
+    a file there are none.
 
     Raises:
         ScenarioError: names the wrong line or setting, or the setting with an unusable file; never a value.
     """
+    if path is None:
+        return {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

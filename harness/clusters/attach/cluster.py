@@ -207,7 +207,7 @@ def start(
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
-        if needed(plan, "packets") or needed(plan, "links"):
+        if needed(plan, "packets", "links"):
             progress("starting proxies between members and brokers")
             before = proxies.start(owner, brokers, scenario.cluster_spec().slots, progress)
         cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)

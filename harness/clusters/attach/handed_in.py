@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencepost.clusters.attach.backend import SCHEME, Attachment, read_access
+from fencepost.clusters.attach.backend import Attachment, read_access
 from fencepost.clusters.docker import published
+from fencepost.clusters.names import ATTACH, COMPOSE, CONTAINER, is_name
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.model.endpoint import Endpoint
 
 CONNECT_S = 2.0
 WAYS: dict[str, Callable[[str], list[Endpoint]]] = {
-    "container:": published.by_container,
-    "compose:": lambda file: published.by_compose(Path(file)),
+    CONTAINER: published.by_container,
+    COMPOSE: lambda file: published.by_compose(Path(file)),
 }
 COMPOSE_FILES = (
     "compose.yaml",
@@ -40,7 +41,7 @@ def attachment(name: str, config: Path | None = None, permitted: bool = False) -
     """
     scheme = scheme_of(name)
     ports = WAYS[scheme](name.removeprefix(scheme))
-    access = {} if config is None else read_access(config)
+    access = read_access(config)
     return Attachment(_reachable(name, ports, access), access, permitted, name)
 
 
@@ -56,8 +57,8 @@ def name_of(cluster: object) -> str:
         ScenarioError: the value leads to no cluster.
     """
     if isinstance(cluster, str):
-        known = cluster.startswith(SCHEME) or scheme_of(cluster) or ":" not in cluster
-        return cluster if known else f"{SCHEME}{cluster.partition(',')[0].rpartition('//')[2]}"
+        known = is_name(cluster) or ":" not in cluster
+        return cluster if known else f"{ATTACH}{cluster.partition(',')[0].rpartition('//')[2]}"
     for name in ("get_bootstrap_server", "bootstrap_servers", "bootstrap"):
         found: Any = getattr(cluster, name, None)
         if found is not None:
@@ -67,7 +68,7 @@ def name_of(cluster: object) -> str:
     if folder is not None:
         names = [files] if isinstance(files, str) else files or COMPOSE_FILES
         paths = [Path(folder, name).absolute() for name in names]
-        return f"compose:{next(filter(Path.is_file, paths), paths[-1])}"
+        return f"{COMPOSE}{next(filter(Path.is_file, paths), paths[-1])}"
     raise ScenarioError(
         f"chaos_cluster returned {type(cluster).__name__}, which leads to no cluster: return an address HOST:PORT, a "
         "name of a back-end, a started KafkaContainer, a DockerCompose, or an object with bootstrap_servers"

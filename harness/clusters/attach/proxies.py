@@ -11,10 +11,9 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from fencepost.clusters import toxiproxy
@@ -93,33 +92,24 @@ def start(
     at = {broker: _addresses_of(broker, endpoint) for broker, endpoint in brokers.items()}
     server, home = toxiproxy.server(progress), Path(tempfile.mkdtemp(prefix="proxies-", dir=owner.directory))
     addresses = reserve(ClusterSpec(brokers=len(brokers), slots=slots))
-    ends = {
-        (slot, broker): (
-            addresses.proxy(slot, number),
-            addresses.upstream(slot, number) if on_this_machine(endpoint) else endpoint,
-        )
-        for slot in range(slots)
-        for number, (broker, endpoint) in enumerate(brokers.items(), 1)
-    }
+    ends: dict[Pair, tuple[Endpoint, Endpoint]] = {}
+    hops: list[Redirect] = []
+    for number, (broker, endpoint) in enumerate(brokers.items(), 1):
+        near = on_this_machine(endpoint)
+        for slot in range(slots):
+            proxy = addresses.proxy(slot, number)
+            upstream = addresses.upstream(slot, number) if near else endpoint
+            ends[slot, broker] = proxy, upstream
+            hops += [Redirect(_group(addresses, slot), there, proxy) for there in at[broker]]
+            hops += [Redirect(None, upstream, at[broker][0])] if near else []
     before = TransparentProxies(owner, addresses, ends)
     try:
-        before.redirects = redirect(
-            owner, chain.from_iterable(_redirects(addresses, pair, *ends[pair], at[pair[1]]) for pair in ends)
-        )
+        before.redirects = redirect(owner, hops)
         before.begin(server, home)
     except BaseException:
         before.stop()
         raise
     return before
-
-
-def _redirects(
-    addresses: Addresses, pair: Pair, proxy: Endpoint, upstream: Endpoint, broker: Sequence[Endpoint]
-) -> Iterator[Redirect]:
-    """The redirects of one link: of its member to its proxy, and of the link's own address to the broker."""
-    yield from (Redirect(_group(addresses, pair[0]), there, proxy) for there in broker)
-    if upstream.host.startswith(f"{addresses.network}."):
-        yield Redirect(None, upstream, broker[0])
 
 
 def _group(addresses: Addresses, slot: int) -> int:

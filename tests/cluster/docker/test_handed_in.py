@@ -9,6 +9,7 @@ import tarfile
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pytest
 from testcontainers.community.kafka import KafkaContainer
 from testcontainers.core.config import testcontainers_config
 
+from cluster.attach.test_attach import SCENARIO as GUEST
 from cluster.docker_base import base_image
-from fencepost import Group, Scenario, Topic, at, past_session, runner
+from fencepost import at, past_session, runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.admin.cleaning import discover
@@ -32,23 +34,19 @@ from fencepost.judging import judge
 from fencepost.model import Validity
 from fencepost.network import redirects
 from fencepost.targets import member
-from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark]
 
 IMAGE = Path(__file__).parents[1] / "kafka_image"
 NAME = "fencepost-test-cp-kafka:7.9.0"  # KafkaContainer reads the version in the tag
-SCENARIO = Scenario(
+SCENARIO = replace(
+    GUEST,
     name="handed in",
-    topics=[Topic("orders", partitions=6)],
-    group=Group(members=3, config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
-    workload=PollLoop(rate_hz=500),
     schedule=[
         at(1, Pause(), member(1), heal_after=past_session(1.5), expect="fenced"),
         at(2, Kill(), member(0), heal_after=1),
         at(14, BlackHole(), member(2), heal_after=past_session(1.5), expect="fenced"),  # when all others are back
     ],
-    min_records=3000,
 )
 BROKER = """
   broker-{number}:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.clusters import backends, selection
+from fencepost.clusters import backends, names, selection
 from fencepost.clusters.backends import ManagedBackend
 from fencepost.clusters.doctor import Prerequisite, Readiness
 from fencepost.errors import ScenarioError
@@ -44,11 +44,11 @@ def test_who_names_a_back_end_gets_that() -> None:
 
 
 def test_auto_is_one_of_ours_and_takes_no_access() -> None:
-    chosen = selection.backend(selection.AUTO)
+    chosen = selection.backend(names.AUTO)
     assert str(chosen) in backends.OWN
     assert chosen.why.startswith("auto: ")
     with pytest.raises(ScenarioError, match="are for a cluster that exists, not for auto"):
-        selection.backend(selection.AUTO, Path("client.properties"))
+        selection.backend(names.AUTO, Path("client.properties"))
 
 
 def test_an_unknown_name_is_told_what_there_is() -> None:

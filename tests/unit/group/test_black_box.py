@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ from fencepost.interfaces.process import Environment, Interpreter
 from fencepost.model import TopicPartition
 from fencepost.model.clients import BLACK_BOX, LINES, Client
 from fencepost.processes.owner import ProcessOwner
-from fencepost.reports import html, text, verdict_summary
+from fencepost.reports import html, junit, text, verdict_summary
 from fencepost.runner.phases import RunProgress
 from fencepost.schedule.entries import until
 from fencepost.schedule.protocol_states import commit_in_flight, fenced, joining, lasting
@@ -276,3 +277,5 @@ def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
     assert f"<dt>{why}</dt><dd>stuck-member, unseen</dd>" in judged
     assert verdict_summary.unjudged(reported) == [(why, ["stuck-member", "unseen"])]
     assert "Not judged: stuck-member, unseen." in page
+    properties = {one.get("name"): one.get("value") for one in ET.parse(junit.render(run)).iter("property")}
+    assert properties["not judged"] == f"stuck-member, unseen: {why}"

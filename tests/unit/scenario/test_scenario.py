@@ -58,11 +58,12 @@ def test_a_scenario_survives_the_way_through_json():
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
+        ({"evidence": "all"}, "found evidence 'all', use 'full' or leave it out"),
         ({"kafka": "3.8.0"}, "there is no Kafka '3.8.0' for a cluster; known are 4.3.1, 3.9.1"),
         ({"kafka": "3.9.1", "group": Group(protocol="consumer")}, "Kafka 3.9.1 has only a preview of the protocol"),
     ],
 )
-def test_a_kafka_that_a_cluster_cannot_have_is_refused(option, sentence):
+def test_a_setting_that_a_cluster_cannot_have_is_refused(option, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         replace(SCENARIO, **option)
 

@@ -1,0 +1,13 @@
+"""The names of back-ends on the command line, in pytest and in a test's fixture."""
+
+from __future__ import annotations
+
+AUTO, LOCAL, DOCKER = "auto", "local", "docker"
+ATTACH, CONTAINER, COMPOSE = "attach:", "container:", "compose:"
+NAMES = (AUTO, LOCAL, DOCKER, f"{ATTACH}HOST:PORT", f"{CONTAINER}NAME", f"{COMPOSE}FILE")
+METAVAR = "|".join(NAMES)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text has the form of a back-end's name, whatever follows the colon."""
+    return text in (AUTO, LOCAL, DOCKER) or text.startswith((ATTACH, CONTAINER, COMPOSE))
