@@ -55,7 +55,7 @@ class Back(Open):
 class Names:
     """Those of topics, as a run has them."""
 
-    holding: list[str]
+    effect_topics: list[str]
     retried: str = ""
 
 
