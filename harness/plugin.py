@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _RUNS = pytest.StashKey[list["ChaosRun"]]()
 _FAILED = pytest.StashKey[bool]()
 NOTHING = object()
+NOT_JUDGED = "chaos: not judged"
 CLUSTER_OPTIONS = ("--chaos-cluster", "--chaos-cluster-config", "--chaos-yes")
 
 
@@ -239,9 +240,26 @@ def pytest_runtest_makereport(
         item.stash[_FAILED] = True
         if runs:
             report.sections.append(("chaos", section(item, runs)))
+    if report.when == "call":
+        judged = [run.judged for run in runs if run.judged]
+        report.user_properties += [(NOT_JUDGED, f"{kind}: {why}") for v in judged for kind, why in v.unjudged.items()]
     if runs and report.when == "teardown":
         seeds.keep(item, runs[-1].seed if item.stash.get(_FAILED, False) else None)
     return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the kinds of findings that passing tests did not judge, because their cluster does not show everything."""
+    found: dict[str, set[str]] = {}
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == NOT_JUDGED:
+                kind, _, why = str(value).partition(": ")
+                found.setdefault(why, set()).add(kind)
+    if found:
+        terminalreporter.section("chaos: what was not judged")
+    for why, kinds in found.items():
+        terminalreporter.line(f"{', '.join(sorted(kinds))}, because {why}")
 
 
 def _where(config: pytest.Config) -> list[str]:

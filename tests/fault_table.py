@@ -23,12 +23,11 @@ import pytest
 from fencepost import faults
 from fencepost.clock import NS, now_ns
 from fencepost.clusters import backends
-from fencepost.clusters.attach.backend import Attachment
-from fencepost.clusters.capabilities import Abilities
+from fencepost.clusters.attach.backend import ABILITIES
+from fencepost.clusters.capabilities import Abilities, needs
 from fencepost.interfaces import Evidence, Fault, Injection, Selector, Target
 from fencepost.model import serialization
 from fencepost.model.settings import SESSION
-from fencepost.runner.preflight import needs
 from fencepost.schedule.entries import at
 from fencepost.schedule.planning import make_plan
 from fencepost.targets import brokers, idle, member
@@ -67,7 +66,7 @@ Look = Mapping[str, Any]
 def offered() -> dict[str, Abilities]:
     """What each back-end can do."""
     own = {str(backend): backend.abilities for backend in (backends.local(), backends.docker())}
-    return {**own, "attach": Attachment.abilities}
+    return {**own, "attach": ABILITIES}
 
 
 @dataclass(frozen=True)

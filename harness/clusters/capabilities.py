@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 from fencepost.interfaces import Fault
-from fencepost.schedule.plan import Plan
+from fencepost.schedule.plan import Plan, Step
 
 # The capabilities of a back-end, each with a check: it returns what is missing on this machine, with the remedy;
 # empty: nothing.
@@ -51,8 +51,15 @@ def with_packet_faults(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
 
 
 def needed(plan: Plan, *abilities: str) -> bool:
-    """Whether a fault of the plan needs one of the capabilities."""
-    return any(not step.fault.needs.isdisjoint(abilities) for step in plan.steps)
+    """Whether a step of the plan needs one of the capabilities."""
+    return any(not needs(step).isdisjoint(abilities) for step in plan.steps)
+
+
+def needs(step: Step) -> frozenset[str]:
+    """The capabilities that a step needs. Signals to brokers need one more than signals to members."""
+    brokers = step.hits == "brokers" and "signal" in step.fault.needs
+    states = [state.needs for state in (step.when, step.until) if state]
+    return step.fault.needs.union({"broker-signal"} if brokers else (), *states)
 
 
 def _used(wanted: str, abilities: Abilities) -> str:

@@ -10,4 +10,9 @@ METAVAR = "|".join(NAMES)
 
 def is_name(text: str) -> bool:
     """Whether a text has the form of a back-end's name, whatever follows the colon."""
-    return text in (AUTO, LOCAL, DOCKER) or text.startswith((ATTACH, CONTAINER, COMPOSE))
+    return text in (AUTO, LOCAL, DOCKER) or is_foreign(text)
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a name leads to a cluster of another owner."""
+    return text.startswith((ATTACH, CONTAINER, COMPOSE))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fencepost.clusters import names
 from fencepost.errors import ScenarioError
 from fencepost.history.run_folder import listed, opened, strangers
 from fencepost.model import Verdict
@@ -97,7 +98,9 @@ class Folder:
         except ScenarioError as error:
             why = "; ".join(map(str, error.each))
             return f"# only the test or script that started this run can repeat it, with the seed {self.seed}: {why}"
-        return shlex.join(["fencepost", "replay", self.place])
+        backend = str(self.scenario.get("backend", ""))
+        where = ["--cluster", backend] if names.is_foreign(backend) else []
+        return shlex.join(["fencepost", "replay", self.place, *where])
 
     def rows(self, kind: str) -> int | None:
         """The number of rows in the Parquet files of ``history/<kind>``, by their footers; None without files."""

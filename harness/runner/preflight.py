@@ -13,12 +13,12 @@ from pathlib import Path
 
 from fencepost.clusters import doctor
 from fencepost.clusters.backends import Backend
-from fencepost.clusters.capabilities import Abilities, with_packet_faults
+from fencepost.clusters.capabilities import Abilities, needs, with_packet_faults
 from fencepost.clusters.trials import try_settings
 from fencepost.errors import Complaints, PlanError, ProvisionError, ScenarioError, refuse
 from fencepost.scenario.group import Group
 from fencepost.scenario.scenario import Scenario
-from fencepost.schedule.plan import Plan, Step
+from fencepost.schedule.plan import Plan
 
 PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 ISOLATING = "ISE"  # with any of these options Python does not import our instrumentation
@@ -80,13 +80,6 @@ def _beyond(plan: Plan, abilities: Abilities, backend: str) -> Iterator[str]:
             )
         elif reason := abilities[need]():
             yield f"{first.named} needs {need}, but on this machine {reason}"
-
-
-def needs(step: Step) -> frozenset[str]:
-    """The capabilities that a step needs. Signals to brokers need one more than signals to members."""
-    brokers = step.hits == "brokers" and "signal" in step.fault.needs
-    states = [state.needs for state in (step.when, step.until) if state]
-    return step.fault.needs.union({"broker-signal"} if brokers else (), *states)
 
 
 def check_command(group: Group, abilities: Abilities, backend: str) -> None:

@@ -44,6 +44,8 @@ class Scenario:
         evidence: ``full``: a promise is kept only if the cluster shows everything that its brokers record (the cluster
             of another owner does not), else it is unknown. Empty: a promise is judged by what the cluster shows, and
             the verdict lists the kinds of findings that were not judged.
+        may_disrupt_brokers: whether brokers of another owner may be paused, killed and started again, if they are
+            containers of this machine's engine. Brokers of a run's own cluster always may.
         about: what the scenario shows, as a sentence for the reader of its report.
     """
 
@@ -58,6 +60,7 @@ class Scenario:
     kafka: str = ""
     network: str = ""
     evidence: str = ""
+    may_disrupt_brokers: bool = False
     chaos_s: float = 120.0
     drain_s: float = 60.0
     min_records: int = 1000

@@ -212,6 +212,38 @@ class ObserverAdmin:
         answer = self._brokers.wait(lambda: self._brokers.request_once(broker, requests.settings(broker, names)), asked)
         return {one.name: one.value for result in answer.results for one in result.configs or () if one.value}
 
+    def log_level(self, broker: int, logger: str) -> str:
+        """The level of a logger of a broker, its own or an inherited one; empty: there is no such logger.
+
+        Raises:
+            ClusterError: the right to ask is missing.
+            WaitTimeout: the broker did not answer within 15 s.
+        """
+        what = f"reading the log level of {logger} of broker {broker}"
+        asked = f"broker {broker} to return a log level"
+        answer = self._brokers.wait(
+            lambda: self._brokers.request_once(broker, requests.log_levels(broker, [logger])), asked
+        ).results[0]
+        refuse(answer, what)
+        return next((str(one.value) for one in answer.configs or () if one.name == logger), "")
+
+    def set_log_level(self, broker: int, logger: str, level: str) -> None:
+        """Change the level of a logger of a broker (KIP-412); a broker that restarts has its configured level again.
+
+        Raises:
+            ClusterError: the broker refused, as without the right to alter the cluster's configuration.
+            WaitTimeout: it did not answer within 15 s.
+        """
+        asked = f"broker {broker} to change a log level"
+        answer = self._brokers.wait(
+            lambda: self._brokers.request_once(broker, requests.log_level(broker, logger, level)), asked
+        )
+        refuse(answer.responses[0], f"setting the log level of {logger} of broker {broker} to {level}")
+
+    def answers(self, broker: int) -> bool:
+        """Whether a broker answers now."""
+        return self._brokers.request_once(broker, requests.metadata()) is not None
+
     def topic_settings(self, topic: str, names: Collection[str]) -> dict[str, str]:
         """These settings as they apply to ``topic``; settings that brokers do not return are omitted."""
         answer = self._brokers.request(lambda: requests.topic_settings(topic)).results[0]

@@ -15,6 +15,7 @@ from kafka.protocol.admin import (
     DescribeConfigsRequest,
     DescribeGroupsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     ListGroupsRequest,
 )
 from kafka.protocol.consumer import (
@@ -31,7 +32,8 @@ from fencepost.clusters.admin.schemas import ConsumerGroupDescribeRequest
 from fencepost.model import TopicPartition
 from fencepost.model.topic import Topic
 
-PREFERRED, LATEST, EARLIEST, GROUP, TOPIC, BROKER = 0, -1, -2, 0, 2, 4
+PREFERRED, LATEST, EARLIEST, GROUP, TOPIC, BROKER, BROKER_LOGGER = 0, -1, -2, 0, 2, 4, 8
+SET = 0  # the operation on a setting
 OF_TOPIC = 1  # the source of a setting that is the topic's own
 FETCH_BYTES = 1 << 20  # a single larger batch is returned all the same
 
@@ -196,3 +198,18 @@ def topic_settings(topic: str) -> Any:
     resource = DescribeConfigsRequest.DescribeConfigsResource
     asked = resource(resource_type=TOPIC, resource_name=topic, configuration_keys=None)
     return DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False)
+
+
+def log_levels(broker: int, loggers: Iterable[str]) -> Any:
+    """The levels of some loggers of a broker, which it answers itself."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    asked = resource(resource_type=BROKER_LOGGER, resource_name=str(broker), configuration_keys=list(loggers))
+    return DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False)
+
+
+def log_level(broker: int, logger: str, level: str) -> Any:
+    """A new level of a logger of a broker, until that ends."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    change = resource.AlterableConfig(name=logger, config_operation=SET, value=level)
+    asked = resource(resource_type=BROKER_LOGGER, resource_name=str(broker), configs=[change])
+    return IncrementalAlterConfigsRequest(resources=[asked], validate_only=False)

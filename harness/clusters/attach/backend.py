@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,17 +12,25 @@ from typing import ClassVar
 from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities, always, needed
+from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.names import ATTACH
 from fencepost.errors import PlanError, ScenarioError, refuse
-from fencepost.interfaces import Cluster
+from fencepost.interfaces import Cluster, HasImpact
 from fencepost.model.endpoint import Endpoint
+from fencepost.model.impact import Impact
 from fencepost.model.topic import REPLICAS, Topic
 from fencepost.network import redirects
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
-from fencepost.schedule.plan import Plan
+from fencepost.schedule.plan import Plan, Step
 from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
 
+ABILITIES: Abilities = {
+    **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
+    "packets": redirects.missing_reason,
+    "links": redirects.missing_reason,
+}
+IN_CONTAINERS = always("broker-signal", "broker-log")
 _ADDRESS = re.compile(rf"{ATTACH}(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{{1,5}})")
 
 
@@ -41,6 +49,7 @@ class Attachment:
         name: its name on the command line, if that is not the address.
         prefix: begins the names of all topics and groups of one run, and of nothing else; another run needs
             ``for_another_run``.
+        published: the ports of the brokers' containers, if they were handed in as containers of this machine's engine.
     """
 
     address: Endpoint
@@ -48,13 +57,14 @@ class Attachment:
     permitted: bool = False
     name: str = ""
     prefix: str = field(default_factory=_own_prefix)
-    abilities: ClassVar[Abilities] = {
-        **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
-        "packets": redirects.missing_reason,
-        "links": redirects.missing_reason,
-    }
+    published: Sequence[PublishedPort] = ()
     parts: ClassVar[Collection[str]] = ()
     why: ClassVar[str] = ""
+
+    @property
+    def abilities(self) -> Abilities:
+        """See ``Backend``. The engine lets containers be paused and killed, and shows their output."""
+        return {**ABILITIES, **(IN_CONTAINERS if self.published else {})}
 
     @classmethod
     def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:
@@ -99,6 +109,10 @@ class Attachment:
                 "move the leader of this group's partition of __consumer_offsets, and with it the coordinator of all "
                 "groups in that partition, to another replica, and restore the order of its replicas at the end"
             )
+        if self.published:
+            lines.append("log the brokers' requests (kafka.request.logger), and put the level back at the end")
+        if needed(plan, "broker-signal"):
+            lines.append("pause, kill and start the brokers that the schedule names")
         return [
             *lines,
             "read this group's partition of __consumer_offsets",
@@ -122,14 +136,34 @@ class Attachment:
         on_links = needed(plan, "packets", "links")
         if on_links and "SSL" in self.access.get("security.protocol", "").upper():
             yield f"{self} needs TLS, but links can be checked only without it: remove the faults that disturb links"
+        yield from self._disruptions(scenario, plan)
         if not self.permitted and not on_this_machine(self.address):
             why = f"{self.address.host} is not known to be an address of this machine"
             yield self.refusal(why, scenario, plan)
+
+    def _disruptions(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
+        if not self.published or not needed(plan, "broker-signal"):
+            return
+        if not scenario.may_disrupt_brokers:
+            yield (
+                f"the schedule disturbs brokers of {self}, and they belong to others: set may_disrupt_brokers = true "
+                "in the scenario, or remove these faults"
+            )
+        changing = ", ".join(sorted({port.name for port in self.published if not port.lasting}))
+        if changing and any(map(_ends_brokers, plan.steps)):
+            yield (
+                f"the schedule ends brokers of {self}, but {changing} would have another port after a start, or would "
+                "be removed: publish a fixed port and leave out --rm, or only pause brokers"
+            )
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that lists what the run would do, if it were permitted."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
+
+
+def _ends_brokers(step: Step) -> bool:
+    return step.hits == "brokers" and isinstance(step.fault, HasImpact) and Impact.ENDS in step.fault.impact
 
 
 def _replicas(topic: Topic) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import Cleaning
+from fencepost.clusters.docker import engine
+from fencepost.clusters.docker.broker_output import LOGGER
 from fencepost.errors import FencepostError
 from fencepost.model import TopicPartition
 from fencepost.model.endpoint import Endpoint
@@ -26,12 +28,16 @@ class CleanupTask:
         access: settings of SASL and TLS.
         prefix: of the names that are removed.
         replicas: of partitions of the offsets topic, in the order that is restored.
+        levels: of the request log of each broker.
+        containers: of brokers; they run again afterwards.
     """
 
     brokers: Mapping[int, Endpoint]
     access: Mapping[str, str]
     prefix: str
     replicas: Mapping[int, Sequence[int]]
+    levels: Mapping[int, str] = field(default_factory=dict)
+    containers: Sequence[str] = ()
 
     def to_json(self) -> str:
         """In the form that the process reads."""
@@ -44,11 +50,12 @@ class CleanupTask:
         task: dict[str, Any] = json.loads(text)
         brokers = {int(broker): Endpoint(*place) for broker, place in task["brokers"].items()}
         replicas = {int(partition): order for partition, order in task["replicas"].items()}
-        return cls(brokers, task["access"], task["prefix"], replicas)
+        levels = {int(broker): level for broker, level in task["levels"].items()}
+        return cls(brokers, task["access"], task["prefix"], replicas, levels, task["containers"])
 
     def perform(self, within_s: float) -> list[str]:
         """Do it; returns a sentence about each failure."""
-        left = []
+        left = self._heal()
         admin = ObserverAdmin(self.brokers, self.access)
         for partition, order in self.replicas.items():
             try:
@@ -57,11 +64,26 @@ class CleanupTask:
                     admin.elect_leader(TopicPartition(OFFSETS_TOPIC, partition), order)
             except FencepostError as error:
                 left.append(f"the order {list(order)} of the replicas of {OFFSETS_TOPIC}-{partition} ({error})")
+        for broker, level in self.levels.items():
+            try:
+                admin.set_log_level(broker, LOGGER, level)
+            except FencepostError as error:
+                left.append(f"the level of {LOGGER} of broker {broker}, which was {level} ({error})")
         admin.close()
         cleaning = Cleaning(self.brokers, self.access, self.prefix)
         left += cleaning.remove_all(within_s)
         cleaning.close()
         return left
+
+    def _heal(self) -> list[str]:
+        """Let the brokers' containers run; returns a sentence about each failure."""
+        if not self.containers:
+            return []
+        try:
+            with engine.client() as running:
+                return engine.run_again(running, self.containers)
+        except FencepostError as error:
+            return [f"the containers of brokers as they are now ({error})"]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fencepost.clock import eventually
@@ -14,14 +15,16 @@ from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attach import cleanup, proxies
 from fencepost.clusters.attach.cleanup import CLEAN_S, CleanupTask
+from fencepost.clusters.attach.containers import ContainerEvidence
 from fencepost.clusters.attach.evidence import ForeignEvidence
 from fencepost.clusters.attach.proxies import TransparentProxies
 from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.capabilities import needed
+from fencepost.clusters.docker.published import PublishedPort
 from fencepost.errors import ClusterError, FaultError, PlanError
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.network import Links, Packets
-from fencepost.interfaces.process import Interpreter
+from fencepost.interfaces.process import Interpreter, Node
 from fencepost.model import group_partition
 from fencepost.model.endpoint import Endpoint
 from fencepost.processes.cleanup_process import CleanupProcess
@@ -68,21 +71,29 @@ class AttachedCluster:
         brokers: Mapping[int, Endpoint],
         access: Mapping[str, str],
         admin: ObserverAdmin,
-        evidence: ForeignEvidence,
+        evidence: ForeignEvidence | ContainerEvidence,
         interpreters: Sequence[Interpreter],
         progress: ProgressCallback,
+        closing: ExitStack,
         proxies: TransparentProxies | None = None,
+        nodes: Mapping[int, Node] | None = None,
     ) -> None:
-        """``proxies``: between members and brokers; None if the plan needs none."""
+        """
+        Args:
+            closing: closes everything that the run uses here.
+            proxies: between members and brokers; None if the plan needs none.
+            nodes: brokers that faults may hit.
+        """
         self._access, self._interpreters, self._proxies = access, interpreters, proxies
         self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
-        self._brokers = {
+        self._closing = closing
+        self._brokers: Mapping[int, Node] = nodes or {
             broker: ForeignBroker(f"broker-{broker}", (at.host, at.port)) for broker, at in brokers.items()
         }
         self.cleaner: CleanupProcess | None = None
 
     @property
-    def brokers(self) -> Mapping[int, ForeignBroker]:
+    def brokers(self) -> Mapping[int, Node]:
         """Broker handles by broker id."""
         return self._brokers
 
@@ -106,7 +117,7 @@ class AttachedCluster:
         return self._admin
 
     @property
-    def evidence(self) -> ForeignEvidence:
+    def evidence(self) -> ForeignEvidence | ContainerEvidence:
         """The records of the brokers, as far as a client may read them."""
         return self._evidence
 
@@ -130,10 +141,8 @@ class AttachedCluster:
 
     def stop(self) -> None:
         """Remove everything that the run created, and wait for it; logs what is left. May be called twice."""
-        self._admin.close()
         try:
-            if self._proxies:
-                self._proxies.stop()
+            self._closing.close()
         finally:
             if self.cleaner is not None:
                 cleaner, self.cleaner = self.cleaner, None
@@ -166,6 +175,10 @@ class Asked(Protocol):
     def prefix(self) -> str:
         """The prefix of all names of the run."""
 
+    @property
+    def published(self) -> Sequence[PublishedPort]:
+        """The ports of its brokers' containers, if they are containers of this machine's engine."""
+
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that refuses the run."""
 
@@ -187,6 +200,60 @@ def start(
     group = scenario.names(plan.seed, attachment.prefix).group
     interpreters = environments.interpreters(scenario.group.environments, progress)
     progress(f"attaching to the cluster of {attachment.address}")
+    brokers, far = _discovered(attachment, scenario, plan)
+    with ExitStack() as closing:
+        admin = ObserverAdmin(brokers, attachment.access)
+        closing.callback(admin.close)
+        if scenario.group.protocol == "consumer":
+            _agree(admin, next(iter(brokers)), scenario.cluster_spec())
+        # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
+        eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
+        replicas = admin.replicas(OFFSETS_TOPIC)
+        partition = group_partition(group, len(replicas) or 1)
+        foreign = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
+        foreign.begin(progress)
+        before = None
+        if needed(plan, "packets", "links"):
+            progress("starting proxies between members and brokers")
+            before = proxies.start(owner, brokers, scenario.cluster_spec().slots, progress)
+            closing.callback(before.stop)
+        kept = {partition: replicas[partition]} if replicas and needed(plan, "coordinator") else {}
+        task = CleanupTask(brokers, attachment.access, attachment.prefix, kept)
+        containers = None
+        if ports := _containers(brokers, attachment.published):
+            containers = ContainerEvidence(owner, admin, foreign, ports, group, scenario.group.silent)
+            closing.callback(containers.close)
+            task = replace(task, levels=containers.levels())
+            if needed(plan, "broker-signal"):
+                task = replace(task, containers=[port.container for port in ports.values()])
+        cluster = AttachedCluster(
+            brokers,
+            attachment.access,
+            admin,
+            containers or foreign,
+            interpreters,
+            progress,
+            closing.pop_all(),
+            before,
+            containers.nodes() if containers and task.containers else None,
+        )
+    try:
+        cluster.cleaner = CleanupProcess(cleanup.__name__, task.to_json())
+        if containers:
+            containers.begin_requests(progress)
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def _discovered(attachment: Asked, scenario: Scenario, plan: Plan) -> tuple[dict[int, Endpoint], list[str]]:
+    """The brokers, and the addresses of those that are not on this machine.
+
+    Raises:
+        PlanError: there are some, and that was not permitted, or the plan has faults of links.
+        ClusterError: no broker answers.
+    """
     brokers = discover(attachment.address, attachment.access)
     far = [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
     if far and not attachment.permitted:
@@ -197,29 +264,14 @@ def start(
             f"faults between members and brokers work only where brokers are on this machine, but there are "
             f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
         )
-    admin, before = ObserverAdmin(brokers, attachment.access), None
-    try:
-        if scenario.group.protocol == "consumer":
-            _agree(admin, next(iter(brokers)), scenario.cluster_spec())
-        # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
-        eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
-        replicas = admin.replicas(OFFSETS_TOPIC)
-        partition = group_partition(group, len(replicas) or 1)
-        evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
-        evidence.begin(progress)
-        if needed(plan, "packets", "links"):
-            progress("starting proxies between members and brokers")
-            before = proxies.start(owner, brokers, scenario.cluster_spec().slots, progress)
-        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)
-        kept = {partition: replicas[partition]} if replicas and needed(plan, "coordinator") else {}
-        task = CleanupTask(brokers, attachment.access, attachment.prefix, kept)
-        cluster.cleaner = CleanupProcess(cleanup.__name__, task.to_json())
-    except BaseException:
-        admin.close()
-        if before:
-            before.stop()
-        raise
-    return cluster
+    return brokers, far
+
+
+def _containers(brokers: Mapping[int, Endpoint], published: Sequence[PublishedPort]) -> dict[int, PublishedPort]:
+    """The port of each broker's container; empty unless every broker is in a container."""
+    by_number = {port.endpoint.port: port for port in published}
+    found = {broker: by_number[at.port] for broker, at in brokers.items() if at.port in by_number}
+    return found if len(found) == len(brokers) else {}
 
 
 def _agree(admin: ObserverAdmin, broker: int, spec: ClusterSpec) -> None:

@@ -1,13 +1,14 @@
 """Evidence from brokers of an attached cluster: only one group's partition of ``__consumer_offsets`` can be read.
 
 Its batches are fetched as brokers store them, written into a file, and decoded by Kafka's tool like a local segment.
+If the brokers are containers of this machine's engine, that shows their output and the metadata log, too.
 """
 
 from __future__ import annotations
 
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
@@ -72,7 +73,18 @@ class ForeignEvidence:
                 raise
             except FencepostError as error:
                 raise _unread(f"{self._place} could not be read: {error}") from error
-            yield from dumped(self._owner.spawn, self._owner.directory, self._jvm, topic, [segment])
+            yield from self.decoded(topic, [segment])
+
+    def decoded(self, topic: str, segments: Sequence[Path]) -> Iterator[str]:
+        """The output lines of Kafka's dump tool for copies of segments of a topic.
+
+        Raises:
+            NotRead: the tool is missing.
+            ClusterError: it failed; shows its output.
+        """
+        if self._failed:
+            raise NotRead(f"{topic} was not decoded: {self._failed}")
+        yield from dumped(self._owner.spawn, self._owner.directory, self._jvm, topic, segments)
 
     def collect_logs(self, into: Path) -> None:
         """Not available: the logs belong to the cluster's owner."""

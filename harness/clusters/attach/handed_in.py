@@ -9,12 +9,13 @@ from typing import Any
 
 from fencepost.clusters.attach.backend import Attachment, read_access
 from fencepost.clusters.docker import published
+from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.names import ATTACH, COMPOSE, CONTAINER, is_name
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.model.endpoint import Endpoint
 
 CONNECT_S = 2.0
-WAYS: dict[str, Callable[[str], list[Endpoint]]] = {
+WAYS: dict[str, Callable[[str], list[PublishedPort]]] = {
     CONTAINER: published.by_container,
     COMPOSE: lambda file: published.by_compose(Path(file)),
 }
@@ -42,7 +43,8 @@ def attachment(name: str, config: Path | None = None, permitted: bool = False) -
     scheme = scheme_of(name)
     ports = WAYS[scheme](name.removeprefix(scheme))
     access = read_access(config)
-    return Attachment(_reachable(name, ports, access), access, permitted, name)
+    address = _reachable(name, [port.endpoint for port in ports], access)
+    return Attachment(address, access, permitted, name, published=ports)
 
 
 def name_of(cluster: object) -> str:
@@ -59,6 +61,8 @@ def name_of(cluster: object) -> str:
     if isinstance(cluster, str):
         known = is_name(cluster) or ":" not in cluster
         return cluster if known else f"{ATTACH}{cluster.partition(',')[0].rpartition('//')[2]}"
+    if (wrapped := getattr(cluster, "get_wrapped_container", None)) and published.engine_is_local():
+        return f"{CONTAINER}{wrapped().name}"
     for name in ("get_bootstrap_server", "bootstrap_servers", "bootstrap"):
         found: Any = getattr(cluster, name, None)
         if found is not None:

@@ -122,6 +122,25 @@ def must_have(image: str) -> None:
         _image(running, image)
 
 
+def copy_folder(engine: Any, container: str, folder: str, into: Path, ending: str) -> bool:
+    """Copy the files with an ending out of a folder of a container, with the folder's name; False if there is none.
+
+    Raises:
+        ClusterError: the engine refused.
+    """
+    from docker.errors import NotFound
+
+    with engine_errors(f"reading {folder} in a container"), tempfile.TemporaryFile() as archive:
+        try:
+            archive.writelines(engine.api.get_archive(container, folder)[0])
+        except NotFound:
+            return False
+        archive.seek(0)
+        with tarfile.open(fileobj=archive) as tar:
+            tar.extractall(into, [one for one in tar if one.name.endswith(ending)], filter="data")
+    return True
+
+
 @contextmanager
 def engine_errors(what: str) -> Iterator[None]:
     """In the block, every refusal or time-out of the engine becomes a ClusterError about ``what``."""
@@ -178,3 +197,20 @@ def _extract(archive: BinaryIO, into: Path) -> bool:
             shutil.copyfileobj(source, target)
     into.chmod(0o755)
     return True
+
+
+def run_again(engine: Any, containers: Sequence[str]) -> list[str]:
+    """Let paused containers run, and start those that have ended; returns a sentence about each failure."""
+    from docker.errors import DockerException
+
+    left = []
+    for container in containers:
+        try:
+            state = engine.api.inspect_container(container)["State"]
+            if state["Paused"]:
+                engine.api.unpause(container)
+            elif not state["Running"]:
+                engine.api.start(container)
+        except DockerException as error:
+            left.append(f"the container {container[:12]} as it is now ({error})")
+    return left

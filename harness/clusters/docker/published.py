@@ -1,9 +1,10 @@
-"""The addresses of IPv4 that running containers publish on this machine, by a container's name or a Compose file."""
+"""The ports of IPv4 that running containers publish on this machine, by a container's name or a Compose file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,24 @@ PROJECT = "com.docker.compose.project"
 FOLDER, FILES = f"{PROJECT}.working_dir", f"{PROJECT}.config_files"
 
 
-def by_container(name: str) -> list[Endpoint]:
-    """The addresses that a container publishes, in the order of its ports.
+@dataclass(frozen=True)
+class PublishedPort:
+    """A port of a running container.
+
+    Attributes:
+        endpoint: where it can be reached on this machine.
+        container, name: the container's id and name.
+        lasting: whether the port is the same when the container has ended and was started again.
+    """
+
+    endpoint: Endpoint
+    container: str = ""
+    name: str = ""
+    lasting: bool = False
+
+
+def by_container(name: str) -> list[PublishedPort]:
+    """The ports that a container publishes, in the order of their numbers inside.
 
     Raises:
         ProvisionError: no Docker engine answers.
@@ -37,8 +54,8 @@ def by_container(name: str) -> list[Endpoint]:
         return _published([container], f"the container {name!r} publishes no port", "start it with -p")
 
 
-def by_compose(file: Path) -> list[Endpoint]:
-    """The addresses that the running containers of a Compose project publish.
+def by_compose(file: Path) -> list[PublishedPort]:
+    """The ports that the running containers of a Compose project publish.
 
     Raises:
         ProvisionError: no Docker engine answers.
@@ -59,22 +76,31 @@ def by_compose(file: Path) -> list[Endpoint]:
         return _published(mine, f"the containers of {file} publish no port", "give its brokers `ports`")
 
 
-def _published(containers: Iterable[Any], none: str, remedy: str) -> list[Endpoint]:
-    if not os.environ.get("DOCKER_HOST", "unix://").startswith("unix://"):
+def engine_is_local() -> bool:
+    """Whether the engine is asked through a socket file, so that what it publishes is on this machine."""
+    return os.environ.get("DOCKER_HOST", "unix://").startswith("unix://")
+
+
+def _published(containers: Iterable[Any], none: str, remedy: str) -> list[PublishedPort]:
+    if not engine_is_local():
         raise ScenarioError("the Docker engine may be on another machine (DOCKER_HOST): use attach:HOST:PORT instead")
-    found = list(dict.fromkeys(endpoint for one in containers for endpoint in _endpoints(one)))
+    found = list(dict.fromkeys(port for one in containers for port in _ports(one)))
     if not found:
         raise ScenarioError(f"{none} on this machine, so no client can reach it: {remedy}")
     return found
 
 
-def _endpoints(container: Any) -> Iterator[Endpoint]:
-    ports = container.attrs["NetworkSettings"]["Ports"] or {}
+def _ports(container: Any) -> Iterator[PublishedPort]:
+    ports, asked = container.attrs["NetworkSettings"]["Ports"] or {}, container.attrs["HostConfig"]
     for inside, bindings in sorted(ports.items()):
         if inside.endswith("/tcp"):
-            for host, port in ((one["HostIp"], int(one["HostPort"])) for one in bindings or ()):
+            # Without a number in the request, the engine assigns another port at each start.
+            numbers = {one["HostPort"] for one in (asked["PortBindings"] or {}).get(inside) or ()}
+            for host, port in ((one["HostIp"], one["HostPort"]) for one in bindings or ()):
                 if ":" not in host:  # else the same port of IPv6
-                    yield Endpoint(LOOPBACK if host in ANYWHERE else host, port)
+                    endpoint = Endpoint(LOOPBACK if host in ANYWHERE else host, int(port))
+                    lasting = port in numbers and not asked["AutoRemove"]
+                    yield PublishedPort(endpoint, container.id, container.name, lasting)
 
 
 def _files(container: Any) -> set[Path]:

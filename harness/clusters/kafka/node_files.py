@@ -47,19 +47,15 @@ class NodeFiles:
         """The lines of this broker's request log, over all restarts, in order."""
         path = self._homes[broker] / REQUEST_LOG
         if path.exists():
-            with path.open(encoding="utf-8", errors="replace") as lines:
-                yield from (line.rstrip("\n") for line in lines)
+            yield from lines(path)
 
     def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
         """The complete lines of this broker's text log from byte ``start`` on, over all restarts, in order."""
         home = self._homes[broker]
         try:
-            with (home / f"{home.name}.log").open("rb") as log:
-                log.seek(start)
-                text, _, _ = log.read().rpartition(b"\n")
+            return complete_lines(home / f"{home.name}.log", start)
         except FileNotFoundError:
             return [], start
-        return text.decode(errors="replace").split("\n"), start + len(text) + bool(text)
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
         """The output lines of Kafka's dump tool for a partition, from the replica that has all of it.
@@ -113,5 +109,18 @@ def dumped(spawn: Spawn, directory: Path, jvm: KafkaJvm, topic: str, segments: S
         code = wait_ended(spawn(tool, log=output), DUMP_S)
         if code:
             raise ClusterError(f"the dump of {segments[0].parent.name} failed: {output.read_text()[-500:]}")
-        with output.open(encoding="utf-8", errors="replace") as lines:
-            yield from (line.rstrip("\n") for line in lines)
+        yield from lines(output)
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a text file."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        yield from (line.rstrip("\n") for line in file)
+
+
+def complete_lines(path: Path, start: int = 0) -> tuple[list[str], int]:
+    """The complete lines of a file that grows, from byte ``start`` on, and the position of the next line."""
+    with path.open("rb") as file:
+        file.seek(start)
+        text, _, _ = file.read().rpartition(b"\n")
+    return text.decode(errors="replace").split("\n"), start + len(text) + bool(text)

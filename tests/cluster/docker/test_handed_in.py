@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import subprocess
+import sys
 import tarfile
 import uuid
 from collections.abc import Iterator
@@ -19,21 +21,28 @@ from testcontainers.core.config import testcontainers_config
 
 from cluster.attach.test_attach import SCENARIO as GUEST
 from cluster.docker_base import base_image
+from cluster.worlds import LONG_S
 from fencepost import at, past_session, runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
+from fencepost.clusters.admin import ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attach import handed_in
 from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.attach.containers import ContainerEvidence
+from fencepost.clusters.cache import quiet
 from fencepost.clusters.docker import published
+from fencepost.clusters.docker.broker_output import LEVEL, LOGGER
 from fencepost.clusters.kafka import provision
 from fencepost.clusters.selection import backend
-from fencepost.errors import ClusterError, ScenarioError
+from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError, WaitTimeout
 from fencepost.faults import BlackHole, Kill, Pause
 from fencepost.judging import judge
-from fencepost.model import Validity
+from fencepost.model import Validity, Verdict
+from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
-from fencepost.targets import member
+from fencepost.processes.owner import ProcessOwner
+from fencepost.targets import brokers, member
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark]
 
@@ -54,7 +63,8 @@ BROKER = """
     ports: ["127.0.0.1:{port}:9093"]
     command: >-
       sh -c "sh /etc/confluent/docker/configure
-      && kafka-storage format -t {cluster} -c /etc/kafka/kafka.properties && exec /etc/confluent/docker/launch"
+      && kafka-storage format --ignore-formatted -t {cluster} -c /etc/kafka/kafka.properties
+      && exec /etc/confluent/docker/launch"
     environment:
       KAFKA_NODE_ID: {number}
       KAFKA_PROCESS_ROLES: broker,controller
@@ -91,15 +101,26 @@ def image(engine: Any) -> str:
 def kafka(image: str) -> Iterator[KafkaContainer]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(testcontainers_config, "ryuk_disabled", True)  # its image is in a registry
-        with KafkaContainer(image).with_kraft() as started:
+        with KafkaContainer(image).with_kraft().start(timeout=LONG_S * 2) as started:
             yield started
 
 
-def valid(run: Path, spark: Spark) -> None:
+def valid(run: Path, spark: Spark) -> Verdict:
+    """The verdict of a run, which must be valid, and in which all faults happened."""
     verdict = judge(run, spark)
     assert verdict.validity is Validity.VALID, [(check.check, check.reason) for check in verdict.checks]
-    assert [fault["took_effect"] for fault in verdict.faults] == [True] * len(SCENARIO.schedule)
-    assert "silent-commit-failure" in verdict.unjudged
+    assert [fault["took_effect"] for fault in verdict.faults] == [True] * len(verdict.faults)
+    return verdict
+
+
+def levels(address: Endpoint) -> dict[int, str]:
+    """The level of the request log of each broker."""
+    found = discover(address, {})
+    admin = ObserverAdmin(found)
+    try:
+        return {broker: admin.log_level(broker, LOGGER) for broker in found}
+    finally:
+        admin.close()
 
 
 @pytest.mark.skipif(bool(redirects.missing_reason()), reason=redirects.missing_reason())
@@ -107,8 +128,13 @@ def test_a_correct_group_is_valid_on_a_container_of_testcontainers(
     kafka: KafkaContainer, chaos_spark: Spark, tmp_path: Path
 ) -> None:
     name = handed_in.name_of(kafka)
-    assert name == f"attach:{kafka.get_bootstrap_server()}"
-    valid(runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=backend(name)), chaos_spark)
+    assert name == f"container:{kafka.get_wrapped_container().name}"
+    before = levels(handed_in.attachment(name).address)
+    run = runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=backend(name))
+    assert valid(run, chaos_spark).unjudged == {}
+    assert levels(handed_in.attachment(name).address) == before
+    assert set(before.values()) != {LEVEL}
+    assert "Stabilized group" in (run / "logs/broker-1.log").read_text()
 
 
 def test_a_container_is_found_by_its_name(kafka: KafkaContainer) -> None:
@@ -147,6 +173,68 @@ def test_a_test_is_performed_on_the_cluster_that_a_fixture_returns(
     result = pytester.runpytest_subprocess("--chaos", "-s", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines([f'*"attach:{kafka.get_bootstrap_server()}"*'])
+
+
+def test_brokers_are_disturbed_only_with_permission_and_if_they_come_back(kafka: KafkaContainer) -> None:
+    guest = handed_in.attachment(handed_in.name_of(kafka))
+    wrapped = kafka.get_wrapped_container().name
+    paused, killed = (
+        replace(SCENARIO, schedule=[at(1, fault, brokers((1,)), heal_after=3)]) for fault in (Pause(), Kill())
+    )
+    with pytest.raises(PlanError, match=r"disturbs brokers of container:.*: set may_disrupt_brokers = true in the sc"):
+        guest.permit(paused, paused.plan(1))
+    guest.permit(replace(paused, may_disrupt_brokers=True), paused.plan(1))
+    with pytest.raises(PlanError, match=rf"ends brokers of .*, but {wrapped} would have another port after a start"):
+        guest.permit(replace(killed, may_disrupt_brokers=True), killed.plan(1))
+
+
+def test_a_killed_harness_leaves_no_paused_broker_and_no_changed_log_level(
+    engine: Any, kafka: KafkaContainer, tmp_path: Path
+) -> None:
+    container, address = kafka.get_wrapped_container(), handed_in.attachment(handed_in.name_of(kafka)).address
+    before = levels(address)
+    paused = replace(SCENARIO, may_disrupt_brokers=True, schedule=[at(1, Pause(), brokers((1,)), heal_after=90)])
+    scenario, output = tmp_path / "paused.json", tmp_path / "output"
+    scenario.write_text(json.dumps(paused.to_json()))
+    command = [sys.executable, "-m", "fencepost", "run", str(scenario), "--seed", "3", "--no-check"]
+    with output.open("w") as file:
+        harness = subprocess.Popen(
+            [*command, "--cluster", f"container:{container.name}", "--runs", str(tmp_path / "runs")],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+    def is_paused() -> bool:
+        assert harness.poll() is None, output.read_text()
+        return bool(engine.api.inspect_container(container.id)["State"]["Paused"])
+
+    try:
+        eventually(is_paused, LONG_S * 2, "the broker to be paused", state=output.read_text, every_s=0.2)
+    finally:
+        harness.kill()
+        harness.wait(LONG_S)
+    # Until it runs again, nothing answers.
+    eventually(
+        lambda: levels(address) == before,
+        LONG_S * 2,
+        "the broker to run again, and its log level to be put back",
+        forgive=(ClusterError, WaitTimeout),
+    )
+
+
+def test_a_request_log_that_somebody_switched_off_is_not_shown(kafka: KafkaContainer) -> None:
+    guest = handed_in.attachment(handed_in.name_of(kafka))
+    with ProcessOwner.open() as owner:
+        cluster = guest.start(SCENARIO, SCENARIO.plan(1), owner, quiet)
+        try:
+            assert isinstance(cluster.evidence, ContainerEvidence)
+            (broker,) = cluster.brokers
+            assert not list(cluster.evidence.request_log(broker))
+            cluster.admin.set_log_level(broker, LOGGER, "WARN")
+            with pytest.raises(NotShown, match=rf"somebody set the level of {LOGGER} of broker {broker} to WARN"):
+                cluster.evidence.request_log(broker)
+        finally:
+            cluster.stop()
 
 
 def test_what_leads_to_no_cluster_is_said(engine: Any, kafka: KafkaContainer, image: str, tmp_path: Path) -> None:
@@ -199,4 +287,18 @@ def test_a_correct_group_is_valid_on_a_compose_project(project: Path, chaos_spar
 
     eventually(three_brokers, 60, "the three brokers to serve", every_s=0.5)
     (attachment,) = found
-    valid(runner.run(SCENARIO, plan=SCENARIO.plan(2), runs=tmp_path / "runs", backend=attachment), chaos_spark)
+    run = runner.run(SCENARIO, plan=SCENARIO.plan(2), runs=tmp_path / "runs", backend=attachment)
+    assert valid(run, chaos_spark).unjudged == {}
+    disturbed = replace(
+        SCENARIO,
+        name="disturbed brokers",
+        may_disrupt_brokers=True,
+        schedule=[
+            at(1, Pause(), brokers((1,)), heal_after=3),
+            at(6, Kill(), brokers((2,)), heal_after=1),
+        ],
+    )
+    run = runner.run(disturbed, plan=disturbed.plan(3), runs=tmp_path / "runs", backend=attachment.for_another_run())
+    verdict = valid(run, chaos_spark)
+    assert "silent-commit-failure" in verdict.unjudged
+    assert "broker 2 was restarted during the run" in next(iter(verdict.unjudged.values()))

@@ -12,7 +12,7 @@ import pytest
 
 from fencepost.clusters import local
 from fencepost.clusters.attach import cluster, proxies
-from fencepost.clusters.attach.backend import Attachment, read_access
+from fencepost.clusters.attach.backend import ABILITIES, Attachment, read_access
 from fencepost.clusters.attach.cleanup import CleanupTask
 from fencepost.clusters.attach.evidence import ForeignEvidence, whole_batches
 from fencepost.clusters.cache import quiet
@@ -116,19 +116,17 @@ def test_every_run_has_names_of_its_own() -> None:
 
 
 def test_members_can_be_signalled_and_brokers_cannot() -> None:
-    check_abilities(
-        replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)]).plan(1), Attachment.abilities, "x"
-    )
+    check_abilities(replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)]).plan(1), ABILITIES, "x")
     frozen = replace(SCENARIO, schedule=[at(1, Pause(), brokers((1,)), heal_after=1)]).plan(1)
     check_abilities(frozen, local.ABILITIES, "local")
     with pytest.raises(
         PlanError, match="needs broker-signal, but the back-end 'attach:h:1' offers only admin, command, coo"
     ):
-        check_abilities(frozen, Attachment.abilities, "attach:h:1")
+        check_abilities(frozen, ABILITIES, "attach:h:1")
 
 
 def test_packets_of_members_may_be_lost_and_those_between_brokers_may_not() -> None:
-    abilities = {**Attachment.abilities, "packets": str}
+    abilities = {**ABILITIES, "packets": str}
     losing = [at(1, DropPackets(), member(0), heal_after=1), at(2, LoseConnects(), brokers((1,)), heal_after=1)]
     check_abilities(replace(SCENARIO, schedule=losing).plan(1), abilities, "attach:h:1")
     parted = replace(SCENARIO, schedule=[at(1, PartitionBrokers(), brokers((1,)), heal_after=1)]).plan(1)
@@ -162,13 +160,13 @@ def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_
     own = [at(1, MoveLeaders()), at(2, DeleteRecords()), at(3, AddPartitions()), at(4, RemoveMember(), member(0))]
     own += [at(5, ResetOffsets()), at(6, RecreateTopic())]
     allowed = replace(SCENARIO, schedule=own).plan(1)
-    check_abilities(allowed, Attachment.abilities, "attach:h:1")
+    check_abilities(allowed, ABILITIES, "attach:h:1")
     assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(SCENARIO, allowed))
     for fault, target, need in ((ReassignCoordinator(), None, "replicas"),):
         plan = replace(SCENARIO, schedule=[at(1, fault, target)]).plan(1)
         check_abilities(plan, local.ABILITIES, "local")
         with pytest.raises(PlanError, match=f"needs {need}"):
-            check_abilities(plan, Attachment.abilities, "attach:h:1")
+            check_abilities(plan, ABILITIES, "attach:h:1")
 
 
 # --- access ------------------------------------------------------------------------------------------------------

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
 from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.attach.handed_in import name_of, scheme_of
+from fencepost.clusters.docker.broker_output import wall_ms
 from fencepost.errors import ScenarioError
 from fencepost.model.endpoint import Endpoint
 
@@ -33,6 +35,26 @@ from fencepost.model.endpoint import Endpoint
 )
 def test_a_value_leads_to_a_cluster(cluster: object, name: str) -> None:
     assert name_of(cluster) == name
+
+
+def test_a_container_of_testcontainers_leads_to_its_container_unless_the_engine_may_be_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrapped = SimpleNamespace(name="kafka")
+    started = SimpleNamespace(get_wrapped_container=lambda: wrapped, get_bootstrap_server=lambda: "far:9092")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    assert name_of(started) == "container:kafka"
+    monkeypatch.setenv("DOCKER_HOST", "tcp://far:2375")
+    assert name_of(started) == "attach:far:9092"
+
+
+@pytest.mark.parametrize("zone_s", [0, 3600, -12600, 20700])
+def test_the_time_of_a_line_does_not_depend_on_the_container_s_time_zone(zone_s: int) -> None:
+    read_s = 1_796_031_996.4
+    written = datetime.fromtimestamp(read_s - 0.3 + zone_s, UTC)
+    assert wall_ms(f"{written:%Y-%m-%d}", f"{written:%H:%M:%S}", f"{written.microsecond // 1000:03}", read_s) == (
+        pytest.approx((read_s - 0.3) * 1000, abs=1)
+    )
 
 
 def test_a_value_that_leads_to_no_cluster_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from fencepost.checkers import Effects
 from fencepost.clusters import backends, local
-from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.attach.backend import ABILITIES
 from fencepost.clusters.docker import host
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
@@ -164,7 +164,7 @@ def test_a_program_that_nothing_would_redirect_is_refused_before_it_starts() -> 
 
 
 def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
-    for abilities in (local.ABILITIES, Attachment.abilities):
+    for abilities in (local.ABILITIES, ABILITIES):
         check_command(GROUP, abilities, "x")
     check_command(Group(), host.ABILITIES, "docker")
     with pytest.raises(
@@ -176,7 +176,7 @@ def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
 def test_an_image_is_for_containers_and_holds_its_program_itself() -> None:
     boxed = Group(command=["no-such-program-here"], client=BLACK_BOX, image="shop:1")
     check_command(boxed, host.ABILITIES, "docker")
-    for abilities in (local.ABILITIES, Attachment.abilities):
+    for abilities in (local.ABILITIES, ABILITIES):
         with pytest.raises(PlanError, match="cannot run the group's program: it has no containers; use docker"):
             check_command(boxed, abilities, "x")
 

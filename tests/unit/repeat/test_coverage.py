@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stage import Shell
 
 from fencepost.clusters import backends
-from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.attach import backend
 from fencepost.clusters.local import ABILITIES
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.evidence import parquet_events
@@ -116,10 +116,10 @@ def test_only_pairs_are_left_that_a_group_and_a_back_end_can_meet_and_no_run_met
         s for s in STATES if s not in classic
     )
     reported = ("assigning", "revoking", "commit_in_flight")  # by members; attached clusters show no logs
-    as_guest = coverage.aim_at_uncovered(EAGER, (), Attachment.abilities)
+    as_guest = coverage.aim_at_uncovered(EAGER, (), backend.ABILITIES)
     assert towards(as_guest)["kill"] == reported
     plain = replace(as_guest, schedule=[replace(as_guest.schedule[0], parts=[at(0, Kill(), one_member())])])
-    check_abilities(plain.plan(1), Attachment.abilities, "attach")
+    check_abilities(plain.plan(1), backend.ABILITIES, "attach")
     some = coverage.aim_at_uncovered(EAGER, {("kill", "joining"), *(("pause", state) for state in STATES)}, ABILITIES)
     assert towards(some) == {fault: STATES for fault in FAULTS if fault not in ("pause", "kill")} | {
         "kill": tuple(s for s in STATES if s != "joining")

@@ -437,6 +437,13 @@ class TestJUnit:
         assert reported["command"] == f"fencepost replay {invalid}"
         assert "permitted: redelivery, 214 times" in "".join(o.text or "" for o in suite.iter("system-out"))
 
+    def test_the_command_names_a_cluster_of_another_owner(self, invalid: Path, tmp_path: Path) -> None:
+        run = copied(invalid, tmp_path)
+        stored = json.loads((run / "scenario.json").read_text())
+        for backend, more in (("container:kafka", " --cluster container:kafka"), ("local", "")):
+            (run / "scenario.json").write_text(json.dumps({**stored, "backend": backend}))
+            assert folders.read(run).command == f"fencepost replay {run}{more}"
+
 
 class TestTheTerminal:
     def test_it_tells_verdict_checks_faults_and_the_worst_finding(self, invalid: Path) -> None:

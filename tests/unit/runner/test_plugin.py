@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import pytest
 import stage
 
+from fencepost import judging
 from fencepost.clusters import backends, selection
 from fencepost.model import Validity
 from fencepost.processes import concurrency
@@ -141,6 +142,21 @@ def test_an_unknown_verdict_fails_with_an_exception_of_its_own(
     result = pytester.runpytest_inprocess("--chaos")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*UnknownVerdict: demo: unknown", "*delivery: too few facts"])
+
+
+def test_what_a_passing_run_did_not_judge_is_listed_at_the_end(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.VALID)
+    judge = acted.judge
+    unjudged = {"wrong-start": "there is no request log", "stuck-member": "there is no request log"}
+    monkeypatch.setattr(judging, "judge", lambda *a, **k: replace(judge(*a, **k), unjudged=unjudged))
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*= chaos: what was not judged =*", "stuck-member, wrong-start, because there is no request log"]
+    )
 
 
 def test_a_run_that_nobody_judged_fails_at_teardown(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,217 @@
+"""Brokers of another owner in containers of this machine's engine, which shows their output and can disturb them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fencepost.clock import eventually
+from fencepost.clusters.admin import ObserverAdmin
+from fencepost.clusters.attach.evidence import ForeignEvidence
+from fencepost.clusters.cache import ProgressCallback
+from fencepost.clusters.docker import engine
+from fencepost.clusters.docker.broker_output import LEVEL, LOGGER, ContainerLogs
+from fencepost.clusters.docker.engine import copy_folder, engine_errors
+from fencepost.clusters.docker.processes import ContainerPlacement, ContainerProcess
+from fencepost.clusters.docker.published import PublishedPort
+from fencepost.clusters.kafka.node_files import complete_lines, lines
+from fencepost.errors import ClusterError, FencepostError, NotShown
+from fencepost.evidence import metadata_log
+from fencepost.processes.owner import ProcessOwner, send, wait_ended
+
+START_S = 60.0
+FOLDERS = ("metadata.log.dir", "log.dirs", "log.dir")  # settings that name the folder of the metadata log
+SILENT = "requests of members that report nothing are identified by their proxies, which these brokers do not see"
+
+
+class ContainerBroker:
+    """A broker in a container of another owner, for scenarios that may disrupt brokers. Satisfies ``Node``."""
+
+    def __init__(self, broker: int, port: PublishedPort, engine: Any, serves: Callable[[], bool]) -> None:
+        """``serves``: whether the broker answers.
+
+        Raises:
+            ClusterError: the engine runs its containers on another machine.
+        """
+        self.name = f"broker-{broker}"
+        self._engine, self._container, self._serves = engine, port.container, serves
+        self._process = self._present()
+
+    @property
+    def pid(self) -> int | None:
+        """The first process of the container; None if the container has ended."""
+        return self._process.pid if self._process.poll() is None else None
+
+    def start(self) -> None:
+        """Start the container again and return once the broker answers. No-op if it runs.
+
+        Raises:
+            ClusterError, WaitTimeout: it did not start, or does not answer.
+        """
+        if self.pid is None:
+            with engine_errors(f"starting the container of {self.name}"):
+                self._engine.api.start(self._container)
+                self._process = self._present()
+            eventually(self._serves_again, START_S, f"{self.name} to answer after its start", every_s=0.2)
+
+    def signal(self, signal: int) -> None:
+        """Send a signal to the first process of the container; SIGSTOP and SIGCONT freeze and thaw the container."""
+        send(self._process, signal)
+
+    def wait_ended(self, within_s: float) -> int:
+        """Wait for the container to end; its exit code (negative: the number of the signal).
+
+        Raises:
+            WaitTimeout: it still runs.
+        """
+        return wait_ended(self._process, within_s)
+
+    def _serves_again(self) -> bool:
+        if self.pid is None:
+            with engine_errors(f"reading the output of {self.name}"):
+                output = self._engine.api.logs(self._container, tail=5).decode(errors="replace").strip()
+            raise ClusterError(f"{self.name} ended again after its start. The end of its output: {output[-500:]}")
+        return self._serves()
+
+    def _present(self) -> ContainerProcess:
+        return ContainerProcess(self._engine, self._container, ContainerPlacement(""))
+
+
+class ContainerEvidence:
+    """The records of such brokers. Satisfies ``BrokerEvidence``, as long as the owner is open.
+
+    The group's partition of ``__consumer_offsets`` is read by a client. The request log is switched on for the run,
+    from ``begin_requests`` on (KIP-412). It is shown if every broker wrote it into its output all the time.
+    """
+
+    def __init__(
+        self,
+        owner: ProcessOwner,
+        admin: ObserverAdmin,
+        foreign: ForeignEvidence,
+        ports: Mapping[int, PublishedPort],
+        group: str,
+        silent: bool,
+    ) -> None:
+        """
+        Args:
+            foreign: what a client may read; it has begun.
+            ports: the port of each broker's container.
+            silent: whether members report nothing.
+
+        Raises:
+            ProvisionError: no engine answers.
+            ClusterError, WaitTimeout: the engine or a broker refused, or did not answer.
+        """
+        self._owner, self._admin, self._foreign, self._ports = owner, admin, foreign, ports
+        self._containers, self._no_requests = {b: port.container for b, port in ports.items()}, SILENT if silent else ""
+        found = admin.settings(next(iter(ports)), FOLDERS)
+        self._folders = [folder for name in FOLDERS for folder in found.get(name, "").split(",") if folder]
+        home = Path(tempfile.mkdtemp(prefix="containers-", dir=owner.directory))
+        self._engine = engine.open_client()
+        try:
+            self._since = {broker: self._started(container) for broker, container in self._containers.items()}
+            self._logs = ContainerLogs(home, self._containers, group)
+        except BaseException:
+            self._engine.close()
+            raise
+
+    def nodes(self) -> dict[int, ContainerBroker]:
+        """The brokers, for faults.
+
+        Raises:
+            ClusterError: the engine runs its containers on another machine.
+        """
+        return {
+            broker: ContainerBroker(broker, port, self._engine, partial(self._admin.answers, broker))
+            for broker, port in self._ports.items()
+        }
+
+    def levels(self) -> dict[int, str]:
+        """The present level of the request log of each broker, which is to be put back; empty if it stays as it is."""
+        if not self._no_requests:
+            try:
+                return {broker: self._admin.log_level(broker, LOGGER) or "WARN" for broker in self._containers}
+            except FencepostError as error:
+                self._no_requests = str(error)
+        return {}
+
+    def begin_requests(self, progress: ProgressCallback) -> None:
+        """Switch the request log on, and ensure that it appears. If it does not, it will not be shown."""
+        if self._no_requests:
+            return
+        progress("switching the request log of the brokers on")
+        try:
+            for broker in self._containers:
+                self._admin.set_log_level(broker, LOGGER, LEVEL)
+                self._await_now(broker)
+        except FencepostError as error:
+            self._no_requests = str(error)
+
+    def request_log(self, broker: int) -> Iterator[str]:
+        """The lines of a broker's request log since the beginning of the run.
+
+        Raises:
+            NotShown: it could not be switched on, or has a gap, as after a restart of the broker.
+        """
+        if why := self._no_requests or self._gap(broker):
+            raise NotShown(f"the request log of these brokers cannot be used: {why}")
+        return lines(self._logs.requests(broker))
+
+    def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
+        """The complete lines of the broker's output since the beginning of the run, from byte ``start`` on."""
+        return complete_lines(self._logs.text(broker), start)
+
+    def dump(self, topic: str, partition: int) -> Iterator[str]:
+        """The output lines of Kafka's dump tool for the metadata log, or see ``ForeignEvidence.dump``.
+
+        Raises:
+            NotShown: the container has no metadata log.
+            NotRead: reading it failed.
+        """
+        if topic != metadata_log.TOPIC:
+            yield from self._foreign.dump(topic, partition)
+            return
+        with tempfile.TemporaryDirectory(prefix="copied-", dir=self._owner.directory) as folder:
+            yield from self._foreign.decoded(topic, self._metadata_segments(Path(folder)))
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy the output of the brokers into a folder."""
+        self._logs.copy(into)
+
+    def close(self) -> None:
+        """Stop following the output. May be called twice."""
+        self._logs.close()
+        self._engine.close()
+
+    def _await_now(self, broker: int) -> None:
+        # The answer to a question about a logger that does not exist is empty; the broker logs the question.
+        self._logs.await_now(broker, lambda mark: self._admin.log_level(broker, mark))
+
+    def _gap(self, broker: int) -> str:
+        """Why the broker's request log may not be whole; empty if it is, up to now."""
+        try:
+            if self._started(self._containers[broker]) != self._since[broker]:
+                return f"broker {broker} was restarted during the run, and logs no requests after its start"
+            if (level := self._admin.log_level(broker, LOGGER)) != LEVEL:
+                return f"somebody set the level of {LOGGER} of broker {broker} to {level} during the run"
+            self._await_now(broker)
+        except FencepostError as error:
+            return str(error)
+        return ""
+
+    def _started(self, container: str) -> str:
+        with engine_errors("reading when a container was started"):
+            return str(self._engine.api.inspect_container(container)["State"]["StartedAt"])
+
+    def _metadata_segments(self, into: Path) -> Sequence[Path]:
+        """Copies of the segments of the metadata log, which every broker has."""
+        place = f"{metadata_log.TOPIC}-0"
+        for folder in self._folders:
+            for container in self._containers.values():
+                if copy_folder(self._engine, container, f"{folder}/{place}", into, ".log"):
+                    return sorted((into / place).glob("*.log"))
+        raise NotShown(f"the containers have no {place} in {' or '.join(self._folders) or 'a folder that they show'}")
