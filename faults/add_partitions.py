@@ -27,7 +27,7 @@ class AddPartitions:
 
     topics: tuple[str, ...] = ()
     count: int = 1
-    needs: ClassVar[frozenset[str]] = frozenset({"admin"})
+    needs: ClassVar[frozenset[str]] = frozenset({"admin", "partitions"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (

@@ -26,7 +26,7 @@ class MoveLeaders(OnPartitions):
         partitions: like ``orders-3``; empty: all of the workload's partitions that have another in-sync replica.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"admin"})
+    needs: ClassVar[frozenset[str]] = frozenset({"admin", "leaders"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (

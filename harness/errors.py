@@ -44,6 +44,10 @@ class ClusterError(FencepostError):
     """A broker, the controller or a proxy did not start, stop or answer as expected."""
 
 
+class NotAuthorized(ClusterError):  # noqa: N818
+    """Brokers refused a request because this user lacks a right."""
+
+
 class NotShown(ClusterError):  # noqa: N818
     """This cluster does not allow reading a part of the evidence."""
 

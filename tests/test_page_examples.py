@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 import typer.main
 from history.approved import PROMISES
@@ -27,10 +29,12 @@ from fencepost import Group, Scenario, Topic
 from fencepost.checkers import oracle
 from fencepost.checkers.judge import judge
 from fencepost.cli import commands, conformance
+from fencepost.clusters.attach.access import read_access
 from fencepost.history.run_folder import RunFolder
 from fencepost.scenario import loader
 from fencepost.scenario.overrides import override
 from fencepost.workloads import PollLoop
+from fencepost_member.adapters.settings import ACCESS
 
 Check = Callable[[list[str]], None]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -243,9 +247,24 @@ def test_programs_work_and_their_scenarios_can_be_planned(page: Path) -> None:
         scenario.plan(SEED)
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "properties")], ids=lambda page: page.stem)
+def test_settings_of_access_are_accepted(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(certifi.where(), "ca.pem")
+    for text in blocks(page, "properties"):
+        Path("client.properties").write_text(text, encoding="utf-8")
+        assert read_access(Path("client.properties"))
+
+
+def test_the_page_lists_all_settings_of_access() -> None:
+    page = (TOP / "docs/choose-a-back-end.md").read_text(encoding="utf-8")
+    table = page.split("### Access")[1].split("### Rights")[0]
+    assert set(re.findall(r"`((?:security|sasl|ssl|https)\.[a-z.]+)`", table)) == {*ACCESS}
+
+
 def test_each_block_has_a_language_that_is_tested() -> None:
     languages = {language for page in PAGES for language in re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)}
-    assert languages <= {"", "sh", "console", "toml", "python", "json"}
+    assert languages <= {"", "sh", "console", "toml", "python", "json", "properties"}
 
 
 BROKEN_COMMANDS = [

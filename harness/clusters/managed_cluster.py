@@ -33,6 +33,8 @@ OWN: Abilities = always(  # on any host
     "links",
     "admin",
     "deletion",
+    "leaders",
+    "partitions",
     "offsets",
     "coordinator",
     "migration",

@@ -5,6 +5,7 @@ from __future__ import annotations
 AUTO, LOCAL, DOCKER = "auto", "local", "docker"
 ATTACH, CONTAINER, COMPOSE = "attach:", "container:", "compose:"
 NAMES = (AUTO, LOCAL, DOCKER, f"{ATTACH}HOST:PORT", f"{CONTAINER}NAME", f"{COMPOSE}FILE")
+PREFIX = "fencepost-"  # begins the names of everything that runs create in clusters of others
 METAVAR = "|".join(NAMES)
 
 

@@ -45,7 +45,7 @@ def collect(
         "metadata", lambda: metadata_log.collect(cluster.evidence, cluster.brokers, pairs, topics.keys(), into)
     )
     known = cluster.admin.names_by_id(topics.keys()) if names is None else names
-    partition = group_partition(group, len(cluster.admin.leaders(offsets_topic.TOPIC)))
+    partition = group_partition(group, len(cluster.admin.leaders(offsets_topic.TOPIC)) or 1)
     shown("offsets", lambda: offsets_topic.collect(cluster.evidence, partition, pairs, group, into, known))
     shown("requests", lambda: request_log.collect(cluster.evidence, cluster.brokers, pairs, group, into, known))
     return {**missing}

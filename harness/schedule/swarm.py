@@ -25,7 +25,7 @@ from fencepost.schedule.selectors import Brokers, Coordinator, Idle, OneMember
 # The abilities that faults may need without being named in a scenario. Not here: removing replicas, as it costs a
 # broker that may be spared only once; deleting records or topics, as the deleted part is not judged; and resetting
 # offsets, as it needs an empty group.
-ABILITIES = frozenset({"signal", "links", "admin", "coordinator"})
+ABILITIES = frozenset({"signal", "links", "admin", "leaders", "partitions", "coordinator"})
 LASTS_S = 0.5  # the shortest length drawn, unless its expectation needs a longer one
 LASTS_SESSIONS = 1.5  # the longest: about a third of the drawn lengths exceed the session time-out
 TRIES = 50  # to draw a step that fits; after that it is dropped

@@ -261,8 +261,9 @@ class ObserverAdmin:
                 if answer is None:
                     return None
                 for one in answer.topics[0].partitions:
-                    if self._brokers.is_retriable(broker, one) or one.error_code:
+                    if self._brokers.is_retriable(broker, one):
                         return None
+                    refuse(one, f"asking where {topic}-{one.partition_index} {does}")
                     found[one.partition_index] = int(one.offset)
             return found
 

@@ -28,9 +28,12 @@ def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint
         )
     except WaitTimeout as late:
         why = f" ({asked.refusals[-1]})" if -1 in asked.refusals else ""
+        hint = (
+            "are its SASL settings right" if any(n.startswith("sasl.") for n in access) else "does it need SASL or TLS"
+        )
         raise ClusterError(
             f"no Kafka broker answered at {address} within {CONNECT_S:g} s{why}. Is the address that of a listener for "
-            "clients, and does it need SASL or TLS?"
+            f"clients, and {hint}?"
         ) from late
     finally:
         asked.close()

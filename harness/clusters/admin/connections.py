@@ -13,17 +13,24 @@ from typing import Any, TypeVar
 from kafka import errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 
 from fencepost.clock import eventually
-from fencepost.errors import ClusterError
+from fencepost.errors import ClusterError, NotAuthorized
 from fencepost.model.endpoint import Endpoint
-from fencepost_member.adapters.settings import access_arguments, with_context
+from fencepost_member.adapters.settings import access_arguments, connecting
 
 T = TypeVar("T")
 ANSWER_MS = 1500
 WITHIN_S = 15.0
 ANSWER_BYTES = 128 << 20  # no broker sends larger batches
+UNAUTHORIZED = (
+    kafka_errors.TopicAuthorizationFailedError,
+    kafka_errors.GroupAuthorizationFailedError,
+    kafka_errors.ClusterAuthorizationFailedError,
+    kafka_errors.TransactionalIdAuthorizationFailedError,
+)
 _ONLY = "bootstrap-0"  # the library's name of the first (here: the only) address of a connection manager
 
 
@@ -84,7 +91,7 @@ class Connections:
             "receive_message_max_bytes": ANSWER_BYTES,
             "reconnect_backoff_ms": 20,
             "reconnect_backoff_max_ms": 100,
-            **with_context(access_arguments(access or {})),
+            **connecting(access_arguments(access or {}), AbstractTokenProvider),
         }
         if "ssl_context" in settings:
             settings["ssl_context"].sslsocket_class = _TlsSocket
@@ -154,7 +161,7 @@ class Connections:
             return None
         try:
             answer = self._net.run(manager.send, request, _ONLY, ANSWER_MS)
-        except kafka_errors.KafkaError as error:
+        except (kafka_errors.KafkaError, OSError) as error:  # OSError: its endpoint of tokens
             waits = isinstance(error, kafka_errors.NodeNotReadyError)  # a retry: the reason is already stored
             self.refusals[broker] = (waits and self.refusals.get(broker)) or str(error)
             return None
@@ -171,11 +178,18 @@ class Connections:
 
 
 def refuse(result: Any, what: str) -> None:
-    """Raise a ClusterError when a part of an answer says that ``what`` was refused."""
+    """Raise a ClusterError when a part of an answer says that ``what`` was refused: NotAuthorized without the right."""
     error = kafka_errors.for_code(result.error_code)
     if error is not kafka_errors.NoError:
         message = getattr(result, "error_message", None)
-        raise ClusterError(f"{what} was refused: {error.__name__}{f' ({message})' if message else ''}")
+        raise (NotAuthorized if unauthorized(result) else ClusterError)(
+            f"{what} was refused: {error.__name__}{f' ({message})' if message else ''}"
+        )
+
+
+def unauthorized(result: Any) -> bool:
+    """Whether a part of an answer says that this user lacks the right to something."""
+    return kafka_errors.for_code(result.error_code) in UNAUTHORIZED
 
 
 def already_leader(result: Any) -> bool:

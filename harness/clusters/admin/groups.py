@@ -10,7 +10,7 @@ from kafka import errors as kafka_errors
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from fencepost.clusters.admin import requests
-from fencepost.clusters.admin.connections import Connections, refuse
+from fencepost.clusters.admin.connections import Connections, refuse, unauthorized
 from fencepost.interfaces.group_description import GroupDescription, GroupMember
 from fencepost.model import TopicPartition
 
@@ -19,9 +19,28 @@ MEMBER_TYPES = {0: "classic", 1: "consumer"}
 
 
 def coordinator(brokers: Connections, group: str) -> int:
-    """The broker that FindCoordinator returns for ``group``; -1 while there is none."""
+    """The broker that FindCoordinator returns for ``group``; -1 while there is none.
+
+    Raises:
+        NotAuthorized: the right to ask is missing.
+    """
     found = brokers.request(lambda: requests.coordinator(group)).coordinators[0]
+    if unauthorized(found):
+        refuse(found, f"finding the coordinator of {group}")
     return -1 if found.error_code else int(found.node_id)
+
+
+def operations(brokers: Connections, group: str) -> set[int] | None:
+    """The numbers of the operations that this user may perform on a group of this name, whether it exists or not; None:
+    the coordinator does not tell.
+
+    Raises:
+        NotAuthorized: the right to ask is missing.
+    """
+    ask = partial(requests.group_rights, group)
+    (found,) = _asked(brokers, group, ask, lambda answer: answer.groups[0], "this user's rights").groups
+    refuse(found, f"asking for the rights to {group}")
+    return found.authorized_operations  # type: ignore[no-any-return]
 
 
 def committed(brokers: Connections, group: str) -> dict[TopicPartition, int]:

@@ -26,6 +26,7 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from kafka.protocol.producer import EndTxnRequest
 
 from fencepost.clusters.admin.connections import ANSWER_MS
 from fencepost.clusters.admin.schemas import ConsumerGroupDescribeRequest
@@ -42,6 +43,29 @@ def metadata(*topics: str) -> Any:
     """The metadata of some topics."""
     named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)
+
+
+def rights(topics: Iterable[str]) -> Any:
+    """What this user may do to the cluster, and to topics of these names, whether they exist or not (KIP-430)."""
+    return MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+        max_version=10,  # later versions say nothing about the cluster
+    )
+
+
+def group_rights(group: str) -> Any:
+    """What this user may do to a group of this name. (Later versions say nothing about one that does not exist.)"""
+    return DescribeGroupsRequest(groups=[group], include_authorized_operations=True, max_version=5)
+
+
+def no_transaction(transactional_id: str) -> Any:
+    """The end of a transaction that does not exist."""
+    return EndTxnRequest(
+        transactional_id=transactional_id, producer_id=0, producer_epoch=0, committed=False, max_version=3
+    )
 
 
 def offset_fetch(group: str, *, stable: bool = False) -> Any:
@@ -115,8 +139,8 @@ def election(tp: TopicPartition) -> Any:
     )
 
 
-def creation(topics: Iterable[Topic]) -> Any:
-    """The creation of topics."""
+def creation(topics: Iterable[Topic], tried: bool = False) -> Any:
+    """The creation of topics; ``tried``: brokers only say whether they would."""
     new = CreateTopicsRequest.CreatableTopic
     created = [
         new(
@@ -128,7 +152,7 @@ def creation(topics: Iterable[Topic]) -> Any:
         )
         for topic in topics
     ]
-    return CreateTopicsRequest(topics=created, timeout_ms=ANSWER_MS)
+    return CreateTopicsRequest(topics=created, timeout_ms=ANSWER_MS, validate_only=tried)
 
 
 def creation_on(name: str, replicas: Mapping[int, list[int]], config: Mapping[str, str]) -> Any:

@@ -43,6 +43,7 @@ def recreate(brokers: Connections, topic: str) -> None:
     refuse(was, f"reading topic {topic}")
     replicas = {p.partition_index: list(p.replica_nodes) for p in was.partitions}
     settings = brokers.request(lambda: requests.topic_settings(topic)).results[0]
+    refuse(settings, f"reading the settings of {topic}")
     config = {one.name: one.value for one in settings.configs or () if one.config_source == requests.OF_TOPIC}
     unknown = kafka_errors.UnknownTopicOrPartitionError
     _ordered(brokers, lambda: requests.topic_deletion([topic]), "responses", unknown, "deleting topic {}")

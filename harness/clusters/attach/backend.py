@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from fencepost.clusters.addresses import on_this_machine
+from fencepost.clusters.attach.access import read_access
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities, always, needed
 from fencepost.clusters.docker.published import PublishedPort
-from fencepost.clusters.names import ATTACH
+from fencepost.clusters.names import ATTACH, PREFIX
 from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Cluster, HasImpact
 from fencepost.model.endpoint import Endpoint
@@ -23,10 +24,9 @@ from fencepost.network import redirects
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, Step
-from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
 
 ABILITIES: Abilities = {
-    **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
+    **always("command", "signal", "admin", "deletion", "leaders", "partitions", "offsets", "coordinator"),
     "packets": redirects.missing_reason,
     "links": redirects.missing_reason,
 }
@@ -35,7 +35,7 @@ _ADDRESS = re.compile(rf"{ATTACH}(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<por
 
 
 def _own_prefix() -> str:
-    return f"fencepost-{secrets.token_hex(4)}-"
+    return f"{PREFIX}{secrets.token_hex(4)}-"
 
 
 @dataclass(frozen=True)
@@ -170,45 +170,3 @@ def _replicas(topic: Topic) -> str:
     """The number of replicas of a topic, in words: the default depends on the number of brokers."""
     up_to = "up to " if topic.replication_factor == REPLICAS else ""
     return f"{up_to}{topic.replication_factor} replicas"
-
-
-def read_access(path: Path | None) -> dict[str, str]:
-    """The settings in a properties file: lines ``name=value`` with librdkafka's names; ``#`` begins a comment. Without
-    a file there are none.
-
-    Raises:
-        ScenarioError: names the wrong line or setting, or the setting with an unusable file; never a value.
-    """
-    if path is None:
-        return {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise ScenarioError(f"the cluster's settings in {path} cannot be read: {why}") from error
-    found: dict[str, str] = {}
-    for number, line in enumerate(map(str.strip, lines), 1):
-        if not line or line.startswith("#"):
-            continue
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if not equals:
-            raise ScenarioError(f"line {number} of {path} does not have the form name=value")
-        if name not in ACCESS:
-            raise ScenarioError(
-                f"{path} sets {name[:80]!r}, which is not a setting of access; use only {', '.join(ACCESS)}"
-            )
-        found[name] = _readable(path, name, value) if name.endswith(".location") else value
-    try:
-        with_context(access_arguments(found))
-    except OSError as error:
-        raise ScenarioError(f"the TLS files that {path} names cannot be used: {error}") from error
-    return found
-
-
-def _readable(path: Path, name: str, value: str) -> str:
-    """The file's absolute path, because members and the clean-up process have other working directories."""
-    try:
-        Path(value).read_bytes()
-    except OSError as error:
-        raise ScenarioError(f"the file that {path} names as {name} cannot be read: {error.strerror}") from error
-    return str(Path(value).absolute())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from fencepost.clusters import environments
 from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
-from fencepost.clusters.attach import cleanup, proxies
+from fencepost.clusters.attach import cleanup, proxies, rights
 from fencepost.clusters.attach.cleanup import CLEAN_S, CleanupTask
 from fencepost.clusters.attach.containers import ContainerEvidence
 from fencepost.clusters.attach.evidence import ForeignEvidence
@@ -21,7 +21,7 @@ from fencepost.clusters.attach.proxies import TransparentProxies
 from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.capabilities import needed
 from fencepost.clusters.docker.published import PublishedPort
-from fencepost.errors import ClusterError, FaultError, PlanError
+from fencepost.errors import ClusterError, FaultError, NotAuthorized, PlanError
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.network import Links, Packets
 from fencepost.interfaces.process import Interpreter, Node
@@ -194,6 +194,7 @@ def start(
     Raises:
         PlanError: the brokers are not on this machine, and that was not permitted, or the plan has faults of links.
         ProvisionError: the members' environment is missing and could not be created.
+        NotAuthorized: lists the rights that this user lacks.
         ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
         WaitTimeout: the group gets no coordinator.
     """
@@ -204,13 +205,17 @@ def start(
     with ExitStack() as closing:
         admin = ObserverAdmin(brokers, attachment.access)
         closing.callback(admin.close)
+        # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
+        with suppress(NotAuthorized):
+            eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
+        wanted = rights.needs(scenario, plan, attachment.prefix)
+        hidden = rights.check(attachment.address, brokers, attachment.access, wanted, progress)
         if scenario.group.protocol == "consumer":
             _agree(admin, next(iter(brokers)), scenario.cluster_spec())
-        # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
-        eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
         replicas = admin.replicas(OFFSETS_TOPIC)
         partition = group_partition(group, len(replicas) or 1)
-        foreign = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
+        doubt = hidden or ("its brokers may have other clocks" if far else "")
+        foreign = ForeignEvidence(owner, admin, partition, doubt)
         foreign.begin(progress)
         before = None
         if needed(plan, "packets", "links"):

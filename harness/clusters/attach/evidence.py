@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
-from fencepost.clusters.cache import ProgressCallback
+from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.kafka import provision
 from fencepost.clusters.kafka.jvm import KafkaJvm
 from fencepost.clusters.kafka.node_files import dumped
-from fencepost.errors import FencepostError, NotRead, NotShown
+from fencepost.errors import FencepostError, NotAuthorized, NotRead, NotShown
 from fencepost.model import TopicPartition
 from fencepost.processes.owner import ProcessOwner
 
@@ -31,17 +31,18 @@ class ForeignEvidence:
         """``partition``: the group's; ``doubt``: why its timestamps cannot be used here; empty: they can."""
         self._owner, self._admin = owner, admin
         self._place = TopicPartition(OFFSETS_TOPIC, partition)
-        self._why, self._failed, self._since, self._jvm = doubt, "", -1, KafkaJvm(Path(), ())
+        self._why, self._since = doubt, -1
+        self._failed: Exception | None = None
 
     def begin(self, progress: ProgressCallback) -> None:
         """Store the end of the partition before the group exists, and get the tool that decodes it."""
         if self._why:
             return
         try:
-            self._jvm = KafkaJvm(provision.java().path, tuple(provision.kafka(progress)))
+            provision.kafka(progress)
             self._since = self._admin.end_offsets(OFFSETS_TOPIC)[self._place.partition]
         except (FencepostError, KeyError) as error:
-            self._failed = str(error) or type(error).__name__
+            self._failed = error
 
     def request_log(self, broker: int) -> Iterator[str]:
         """Raises NotShown."""
@@ -63,7 +64,7 @@ class ForeignEvidence:
         if self._why:
             raise NotShown(f"{self._place} was not read: {self._why}")
         if self._failed:
-            raise _unread(f"{self._place} was not read: {self._failed}")
+            raise _unread(f"{self._place} was not read", self._failed)
         with tempfile.TemporaryDirectory(prefix="fetched-", dir=self._owner.directory) as folder:
             segment = Path(folder) / f"{self._since:020}.log"
             try:
@@ -72,19 +73,18 @@ class ForeignEvidence:
             except NotShown:
                 raise
             except FencepostError as error:
-                raise _unread(f"{self._place} could not be read: {error}") from error
+                raise _unread(f"{self._place} could not be read", error) from error
             yield from self.decoded(topic, [segment])
 
     def decoded(self, topic: str, segments: Sequence[Path]) -> Iterator[str]:
         """The output lines of Kafka's dump tool for copies of segments of a topic.
 
         Raises:
-            NotRead: the tool is missing.
+            ProvisionError: the tool is missing, and cannot be fetched.
             ClusterError: it failed; shows its output.
         """
-        if self._failed:
-            raise NotRead(f"{topic} was not decoded: {self._failed}")
-        yield from dumped(self._owner.spawn, self._owner.directory, self._jvm, topic, segments)
+        jvm = KafkaJvm(provision.java().path, tuple(provision.kafka(quiet)))
+        yield from dumped(self._owner.spawn, self._owner.directory, jvm, topic, segments)
 
     def collect_logs(self, into: Path) -> None:
         """Not available: the logs belong to the cluster's owner."""
@@ -108,9 +108,10 @@ class ForeignEvidence:
                     yield batch
 
 
-def _unread(why: str) -> NotShown:
+def _unread(what: str, why: Exception) -> NotShown:
     """What to raise if the partition cannot be read: brokers may have refused the right, else it is a failure here."""
-    return (NotShown if "Authorization" in why else NotRead)(why)
+    kind = NotShown if isinstance(why, NotAuthorized) else NotRead
+    return kind(f"{what}: {str(why) or type(why).__name__}")
 
 
 def whole_batches(found: bytes) -> Iterator[bytes]:

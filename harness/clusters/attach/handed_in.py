@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencepost.clusters.attach.backend import Attachment, read_access
+from fencepost.clusters.attach.access import read_access
+from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.docker import published
 from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.names import ATTACH, COMPOSE, CONTAINER, is_name

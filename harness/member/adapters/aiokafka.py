@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Callable, Coroutine, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 import aiokafka as client
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.coordinator.assignors import range as by_range
 from aiokafka.coordinator.assignors import roundrobin
 from aiokafka.coordinator.assignors.sticky import sticky_assignor
@@ -23,7 +24,7 @@ from aiokafka.errors import KafkaError
 from fencepost_member.adapters import ClientListener, Record, Tp
 from fencepost_member.adapters.callback_bridge import CallbackBridge, report, report_error
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.settings import arguments, refuse_unknown, settings_of, with_context
+from fencepost_member.adapters.settings import arguments, connecting, refuse_unknown, settings_of
 from fencepost_member.config import ConfigError, MemberConfig
 
 ASSIGNORS = {
@@ -31,12 +32,18 @@ ASSIGNORS = {
     "roundrobin": roundrobin.RoundRobinPartitionAssignor,
     "sticky": sticky_assignor.StickyPartitionAssignor,
 }
+NAME = "aiokafka"
 GRACE_S = 0.05  # added to a poll's timeout, for the library to return
+
+
+def client_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """Settings by Kafka's names as keyword arguments of the client. Raises ConfigError, and OSError for TLS files."""
+    return connecting(arguments(NAME, settings, ASSIGNORS), AbstractTokenProvider)
 
 
 def try_settings(config: MemberConfig) -> None:
     """See ``adapters``. A consumer can only be created inside an event loop, so the names of settings are compared."""
-    given = with_context(arguments(config.client, settings_of(config), ASSIGNORS))
+    given = client_arguments(settings_of(config))
     refuse_unknown(config.client, given, inspect.signature(client.AIOKafkaConsumer.__init__).parameters)
 
 
@@ -57,7 +64,7 @@ class AioKafka:
         """Raises ConfigError when aiokafka refuses the settings."""
         self.version = str(client.__version__)
         self.settings = settings_of(config)
-        self._arguments = with_context(arguments(config.client, self.settings, ASSIGNORS))
+        self._arguments = client_arguments(self.settings)
         self._most = int(self.settings.get("max.poll.records", sys.maxsize))
         self._listener = listener
         self._topics: List[str] = []

@@ -21,9 +21,8 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from fencepost_member.adapters import ClientListener, Record, Tp
 from fencepost_member.adapters.callback_bridge import CallbackBridge, report, report_error
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.kafka_python_settings import ASSIGNORS, KNOWN, known_settings
+from fencepost_member.adapters.kafka_python_settings import KNOWN, client_arguments, known_settings
 from fencepost_member.adapters.kafka_python_settings import try_settings as try_settings
-from fencepost_member.adapters.settings import arguments
 from fencepost_member.config import ConfigError, MemberConfig
 
 AsyncListener: Any = getattr(client, "AsyncConsumerRebalanceListener", None)  # since release 3, like the own thread
@@ -47,7 +46,7 @@ class KafkaPython:
         """Raises ConfigError when kafka-python refuses the settings."""
         self.version = str(client.__version__)
         self.settings = known_settings(config)
-        self._arguments = arguments(config.client, self.settings, ASSIGNORS)
+        self._arguments = client_arguments(self.settings)
         self._arguments["default_offset_commit_callback"] = self._auto_committed
         if "bootstrap_timeout_ms" in KNOWN:
             self._arguments["bootstrap_timeout_ms"] = ASK_MS

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from typing import Any, Container, Dict, Iterable, Mapping
+from typing import Any, Container, Dict, Iterable, Mapping, Optional, Tuple
 
+from fencepost_member.adapters.bearer_tokens import TokenEndpoint, provider
 from fencepost_member.config import AUTOMATIC, ConfigError, MemberConfig
 
 STRATEGY = "partition.assignment.strategy"
@@ -35,12 +36,21 @@ _TUNING = (
 )
 _KAFKA_PYTHON_ONLY = ("receive.buffer.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "send.buffer.bytes")
 # SASL and TLS: librdkafka's names, which users give when they attach a cluster, and the names of clients in Python.
+# Those that begin with ``OAUTH`` are of ``TokenEndpoint``.
+OAUTH = "oauth_"
 ACCESS = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
     "sasl.mechanisms": "sasl_mechanism",
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
+    "sasl.oauthbearer.method": "oauth_method",
+    "sasl.oauthbearer.token.endpoint.url": "oauth_url",
+    "sasl.oauthbearer.client.id": "oauth_client",
+    "sasl.oauthbearer.client.secret": "oauth_secret",
+    "sasl.oauthbearer.scope": "oauth_scope",
+    "sasl.oauthbearer.extensions": "oauth_extensions",
+    "https.ca.location": "oauth_ca",
     "ssl.ca.location": "ssl_cafile",
     "ssl.certificate.location": "ssl_certfile",
     "ssl.key.location": "ssl_keyfile",
@@ -48,7 +58,7 @@ ACCESS = {
     "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
 }
 # Prefixes of the names of all SASL and TLS settings, also of settings that no client in Python has.
-ACCESS_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", "oauthbearer")
+ACCESS_PREFIXES = ("sasl.", "ssl.", "https.ca.", "security.", "enable.ssl.", "enable.sasl.", "oauth")
 # Client -> allowed setting -> the client's own name. A client that is not listed uses Kafka's names and checks them.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "kafka-python": {**{name: name.replace(".", "_") for name in (*_TUNING, *_KAFKA_PYTHON_ONLY)}, **ACCESS},
@@ -81,20 +91,40 @@ def access_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
     return found
 
 
-def with_context(keywords: Mapping[str, Any]) -> Dict[str, Any]:
-    """Keyword arguments of a client in Python, with one SSL context instead of the TLS keywords.
+def credentials(keywords: Mapping[str, Any]) -> Tuple[Optional[ssl.SSLContext], Optional[TokenEndpoint]]:
+    """The TLS context and the endpoint of tokens that some keyword arguments (``access_arguments``) describe.
 
     Raises:
         OSError: a certificate or key file cannot be read.
     """
-    tls = {name: value for name, value in keywords.items() if name.startswith("ssl_")}
-    found = {name: value for name, value in keywords.items() if name not in tls}
-    if "SSL" in found.get("security_protocol", ""):
-        context = found["ssl_context"] = ssl.create_default_context(cafile=tls.get("ssl_cafile"))
-        context.check_hostname = tls.get("ssl_check_hostname", True)
-        if "ssl_certfile" in tls:
-            # Without a password the library would prompt for one on the terminal.
-            context.load_cert_chain(tls["ssl_certfile"], tls.get("ssl_keyfile"), tls.get("ssl_password", ""))
+    tokens = {name[len(OAUTH) :]: value for name, value in keywords.items() if name.startswith(OAUTH)}
+    endpoint = TokenEndpoint(**tokens) if tokens.pop("method", "") else None
+    if "SSL" not in keywords.get("security_protocol", ""):
+        return None, endpoint
+    context = ssl.create_default_context(cafile=keywords.get("ssl_cafile"))
+    context.check_hostname = keywords.get("ssl_check_hostname", True)
+    if "ssl_certfile" in keywords:
+        # Without a password the library would prompt for one on the terminal.
+        context.load_cert_chain(keywords["ssl_certfile"], keywords.get("ssl_keyfile"), keywords.get("ssl_password", ""))
+    return context, endpoint
+
+
+def connecting(keywords: Mapping[str, Any], token_provider: Any) -> Dict[str, Any]:
+    """Keyword arguments of a client in Python: an SSL context instead of the TLS keywords, and a provider of tokens
+    instead of the keywords of their endpoint.
+
+    Args:
+        token_provider: the library's ``AbstractTokenProvider``.
+
+    Raises:
+        OSError: a certificate or key file cannot be read.
+    """
+    found = {name: value for name, value in keywords.items() if not name.startswith(("ssl_", OAUTH))}
+    context, endpoint = credentials(keywords)
+    if context is not None:
+        found["ssl_context"] = context
+    if endpoint is not None:
+        found["sasl_oauth_token_provider"] = provider(endpoint, token_provider)
     return found
 
 

@@ -19,9 +19,8 @@ import aiokafka
 from aiokafka.consumer.fetcher import Fetcher as LibraryFetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 
-from fencepost_member.adapters.aiokafka import ASSIGNORS, identity
+from fencepost_member.adapters.aiokafka import NAME, client_arguments, identity
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.settings import arguments, with_context
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.python_recorder import (
     PythonRecorder,
@@ -34,7 +33,6 @@ from fencepost_member.instrument.python_recorder import (
 from fencepost_member.instrument.transactions import InstrumentedTransactions
 from fencepost_member.payload import HEADER
 
-NAME = "aiokafka"
 PROGRAM = InstrumentedProgram.of_environment()
 OWN, OWN_PRODUCER, OWN_COORDINATOR, OWN_FETCHER = (SimpleNamespace() for _ in range(4))  # the library's own functions
 _transactions = partial(InstrumentedTransactions.of, program=PROGRAM, error_name=error_name)
@@ -53,13 +51,9 @@ def instrument(library: Any) -> None:
     replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
 
 
-def _ours(settings: Mapping[str, Any]) -> Any:
-    return with_context(arguments(NAME, settings, ASSIGNORS))
-
-
 def _reaching(own: Any) -> Any:
     def __init__(self: Any, **keywords: Any) -> None:  # noqa: N807 (it becomes a method)
-        own(self, **reaching(keywords, _ours(PROGRAM.reaching({}))))
+        own(self, **reaching(keywords, client_arguments(PROGRAM.reaching({}))))
 
     return SimpleNamespace(__init__=__init__)
 
@@ -123,7 +117,7 @@ class Consumer:
     def __init__(self, *topics: Any, **keywords: Any) -> None:
         group = keywords.get("group_id")
         ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
-        settings = reaching({**keywords, "group_id": group}, _ours(ours))
+        settings = reaching({**keywords, "group_id": group}, client_arguments(ours))
         self._fencepost = tape = AioRecorder(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         self._subscription._fencepost = tape  # consumer, coordinator and fetcher share this object

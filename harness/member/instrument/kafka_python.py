@@ -16,8 +16,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.kafka_python import AsyncListener, identity
-from fencepost_member.adapters.kafka_python_settings import ASSIGNORS, KNOWN
-from fencepost_member.adapters.settings import arguments
+from fencepost_member.adapters.kafka_python_settings import KNOWN, NAME, client_arguments
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.python_recorder import (
     PythonRecorder,
@@ -29,7 +28,6 @@ from fencepost_member.instrument.python_recorder import (
 )
 from fencepost_member.instrument.transactions import InstrumentedTransactions
 
-NAME = "kafka-python"
 PROGRAM = InstrumentedProgram.of_environment()
 OWN, OWN_PRODUCER, OWN_COORDINATOR = (SimpleNamespace() for _ in range(3))  # the library's own functions
 _transactions = partial(InstrumentedTransactions.of, program=PROGRAM, error_name=error_name)
@@ -49,7 +47,7 @@ def _reaching(own: Any) -> Any:
     """The constructor of a client that connects to the run's brokers."""
 
     def __init__(self: Any, **configs: Any) -> None:  # noqa: N807 (it becomes a method)
-        own(self, **reaching(configs, arguments(NAME, PROGRAM.reaching({}), ASSIGNORS)))
+        own(self, **reaching(configs, client_arguments(PROGRAM.reaching({}))))
 
     return SimpleNamespace(__init__=__init__)
 
@@ -97,7 +95,7 @@ class Consumer:
     def __init__(self, *topics: Any, **configs: Any) -> None:
         group = configs.get("group_id", KNOWN["group_id"])
         ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
-        settings = reaching({**configs, "group_id": group}, arguments(NAME, ours, ASSIGNORS))
+        settings = reaching({**configs, "group_id": group}, client_arguments(ours))
         self._fencepost = tape = PythonRecorder(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         self._coordinator._fencepost = tape

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 import ssl
 import struct
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import certifi
 import pytest
 
 from fencepost.clusters import local
+from fencepost.clusters.admin.connections import refuse
 from fencepost.clusters.attach import cluster, proxies
-from fencepost.clusters.attach.backend import ABILITIES, Attachment, read_access
+from fencepost.clusters.attach.access import read_access
+from fencepost.clusters.attach.backend import ABILITIES, Attachment
 from fencepost.clusters.attach.cleanup import CleanupTask
 from fencepost.clusters.attach.evidence import ForeignEvidence, whole_batches
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.selection import backend
-from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError
+from fencepost.errors import ClusterError, NotAuthorized, NotRead, NotShown, PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
     BlackHole,
@@ -42,7 +47,7 @@ from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.entries import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop, Transform
-from fencepost_member.adapters.settings import arguments, with_context
+from fencepost_member.adapters import aiokafka, kafka_python_settings
 
 SECRET = "correct-horse-battery"
 SCENARIO = Scenario(
@@ -174,9 +179,11 @@ def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_
 
 def test_settings_of_access_are_read_and_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    file.write_text(f"# SASL\n\nsecurity.protocol = SASL_SSL\nsasl.password={SECRET}=\n")
+    who = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "guest"}
+    lines = [f"{name} = {value}" for name, value in who.items()]
+    file.write_text("\n".join(["# SASL", "", *lines, f"sasl.password={SECRET}="]))
     attached = Attachment.of("attach:h:1", file)
-    assert attached.access == {"security.protocol": "SASL_SSL", "sasl.password": f"{SECRET}="}
+    assert attached.access == {**who, "sasl.password": f"{SECRET}="}
     assert SECRET not in repr(attached)
     assert SECRET not in str(attached)
 
@@ -205,11 +212,11 @@ def test_files_of_access_are_named_from_the_current_directory_on_and_found_from_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("client.properties").write_text("ssl.ca.location = ca.pem")
+    Path("client.properties").write_text("security.protocol = SSL\nssl.ca.location = ca.pem")
     with pytest.raises(ScenarioError, match=r"names as ssl\.ca\.location cannot be read: No such file"):
         read_access(Path("client.properties"))
-    Path("ca.pem").touch()
-    assert read_access(Path("client.properties")) == {"ssl.ca.location": str(tmp_path / "ca.pem")}
+    shutil.copy(certifi.where(), "ca.pem")
+    assert read_access(Path("client.properties"))["ssl.ca.location"] == str(tmp_path / "ca.pem")
 
 
 def test_files_that_hold_no_certificate_are_said_before_anybody_connects(tmp_path: Path) -> None:
@@ -221,11 +228,83 @@ def test_files_that_hold_no_certificate_are_said_before_anybody_connects(tmp_pat
     assert SECRET not in str(refused.value)
 
 
-@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+PASSWORD = {"sasl.username": "guest", "sasl.password": SECRET}
+TOKENS = {
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
+    "sasl.oauthbearer.client.id": "guest",
+    "sasl.oauthbearer.client.secret": SECRET,
+}
+
+
+def written(folder: Path, protocol: str, mechanism: str = "", **more: str) -> Path:
+    """A file with these settings."""
+    file = folder / "client.properties"
+    given = {"security.protocol": protocol, **({"sasl.mechanism": mechanism} if mechanism else {}), **more}
+    file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+    return file
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_these_mechanisms_need_a_password(tmp_path: Path, mechanism: str) -> None:
+    assert read_access(written(tmp_path, "sasl_ssl", mechanism, **PASSWORD))["sasl.mechanism"] == mechanism
+    with pytest.raises(ScenarioError, match=f"sasl.mechanism={mechanism} needs sasl.password"):
+        read_access(written(tmp_path, "SASL_SSL", mechanism, **{"sasl.username": "guest"}))
+
+
+def test_tokens_need_an_endpoint(tmp_path: Path) -> None:
+    more = {"sasl.oauthbearer.scope": "kafka", "sasl.oauthbearer.extensions": "a=b"}
+    assert read_access(written(tmp_path, "SASL_SSL", "OAUTHBEARER", **TOKENS, **more)).keys() >= TOKENS.keys()
+    for name in TOKENS:
+        with pytest.raises(ScenarioError, match=f"sasl.mechanism=OAUTHBEARER needs {name}"):
+            read_access(written(tmp_path, "SASL_SSL", "OAUTHBEARER", **{k: v for k, v in TOKENS.items() if k != name}))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "more", "why"),
+    [
+        ("TLS", "", {}, "security.protocol must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("SSL", "PLAIN", PASSWORD, r"sasl\.\* needs security.protocol=SASL_SSL .*, but it is SSL"),
+        ("PLAINTEXT", "", {"ssl.key.password": SECRET}, r"ssl\.\* needs security.protocol=SASL_SSL .* is PLAINTEXT"),
+        ("SASL_SSL", "", PASSWORD, "sasl.mechanism must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"),
+        ("SASL_SSL", "GSSAPI", {}, "sasl.mechanism must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"),
+        ("SASL_SSL", "PLAIN", {**PASSWORD, **TOKENS}, "PLAIN does not use sasl.oauthbearer.method, .*: remove it"),
+        ("SASL_SSL", "OAUTHBEARER", {**PASSWORD, **TOKENS}, "does not use sasl.username, sasl.password: remove it"),
+        (
+            "SASL_SSL",
+            "OAUTHBEARER",
+            {**TOKENS, "sasl.oauthbearer.token.endpoint.url": f"https://guest:{SECRET}@login.example/"},
+            "sasl.oauthbearer.token.endpoint.url must be an address",
+        ),
+    ],
+)
+def test_what_gives_no_access_is_refused_before_anybody_connects(
+    tmp_path: Path, protocol: str, mechanism: str, more: dict[str, str], why: str
+) -> None:
+    with pytest.raises(ScenarioError, match=f"client.properties gives no access: .*{why}") as refused:
+        read_access(written(tmp_path, protocol, mechanism, **more))
+    assert SECRET not in str(refused.value)
+
+
+CLIENTS: dict[str, Any] = {
+    "kafka-python": kafka_python_settings.client_arguments,
+    "aiokafka": aiokafka.client_arguments,
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_clients_in_python_get_a_provider_of_tokens(client: str) -> None:
+    wanted = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER", **TOKENS}
+    found = CLIENTS[client](wanted)
+    assert sorted(found) == ["sasl_mechanism", "sasl_oauth_token_provider", "security_protocol", "ssl_context"]
+    assert SECRET not in repr(found)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(("algorithm", "compared"), [("", True), ("https", True), ("none", False)])
 def test_clients_in_python_compare_hosts_as_librdkafka_does(client: str, algorithm: str, compared: bool) -> None:
     wanted = {"ssl.endpoint.identification.algorithm": algorithm} if algorithm else {}
-    found = with_context(arguments(client, {"security.protocol": "sasl_ssl", **wanted}, {}))
+    found = CLIENTS[client]({"security.protocol": "sasl_ssl", **wanted})
     assert found["security_protocol"] == "SASL_SSL"
     assert found["ssl_context"].check_hostname is compared
     assert found["ssl_context"].verify_mode is ssl.CERT_REQUIRED
@@ -294,6 +373,39 @@ def test_what_was_written_during_the_run_is_read_whole() -> None:
 def test_what_was_compacted_during_the_run_is_no_evidence(kept: list[bytes]) -> None:
     with pytest.raises(NotShown, match="was compacted during the run"):
         read_from(0, Leader(4, *kept))
+
+
+class Refusing(Leader):
+    """Refuses, or fails."""
+
+    def __init__(self, why: ClusterError) -> None:
+        super().__init__(1)
+        self.why = why
+
+    def batches(self, place: Any, offset: int) -> bytes:
+        raise self.why
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [(NotAuthorized("reading it was refused"), NotShown), (ClusterError("TopicAuthorizationFailedError"), NotRead)],
+)
+def test_only_a_right_that_is_lacking_hides_the_log(tmp_path: Path, why: ClusterError, kind: type[NotShown]) -> None:
+    with ProcessOwner.open(tmp_path) as owner:
+        evidence = ForeignEvidence(owner, Refusing(why), 0, "")  # type: ignore[arg-type]
+        evidence._since = 0
+        with pytest.raises(NotShown, match=f"__consumer_offsets-0 could not be read: {why}") as raised:
+            list(evidence.dump("__consumer_offsets", 0))
+    assert raised.type is kind
+
+
+@pytest.mark.parametrize("code", [29, 30, 31, 53])
+def test_lack_of_a_right_is_told_by_the_number_of_the_error(code: int) -> None:
+    with pytest.raises(NotAuthorized, match=r"reading it was refused: .*AuthorizationFailedError"):
+        refuse(SimpleNamespace(error_code=code), "reading it")
+    with pytest.raises(ClusterError) as other:
+        refuse(SimpleNamespace(error_code=3), "reading it")
+    assert not isinstance(other.value, NotAuthorized)
 
 
 def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(

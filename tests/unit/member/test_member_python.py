@@ -17,6 +17,7 @@ NEWER_ARGUMENTS = {"slots", "kw_only", "strict", "root_dir", "encoding_errors"}
 KNOWN = {
     "__future__",
     "asyncio",
+    "base64",
     "collections",
     "concurrent",
     "contextlib",

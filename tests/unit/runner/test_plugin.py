@@ -85,14 +85,14 @@ def test_a_cluster_of_others_is_attached_to_with_what_the_options_say(
 ) -> None:
     acted = stage.set_up(monkeypatch, Validity.VALID, Validity.VALID)
     pytester.makepyfile(TEST)
-    pytester.makefile(".properties", client="sasl.username=guest")
+    pytester.makefile(".properties", client="security.protocol=PLAINTEXT")
     options = ("--chaos-cluster=attach:kafka.example:9092", "--chaos-cluster-config=client.properties", "--chaos-yes")
     pytester.runpytest_inprocess("--chaos", *options).assert_outcomes(passed=1)
     pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=1)
     attached, own = acted.backends
     assert (str(attached), str(own)) == ("attach:kafka.example:9092", "local")
     assert getattr(attached, "permitted", False)
-    assert getattr(attached, "access", {}) == {"sasl.username": "guest"}
+    assert getattr(attached, "access", {}) == {"security.protocol": "PLAINTEXT"}
 
 
 def test_run_folders_are_made_where_the_option_says(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,125 @@
+"""The rights that a run needs in a cluster of others, and what is said when some are lacking.
+
+Kafka's documentation, "Authorization and ACLs", has the right that each request needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from fencepost.clusters.admin import OFFSETS_TOPIC, rights
+from fencepost.clusters.admin.rights import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, Right
+from fencepost.clusters.attach.access import mechanism_of
+from fencepost.clusters.cache import ProgressCallback
+from fencepost.clusters.capabilities import needed
+from fencepost.clusters.names import PREFIX
+from fencepost.errors import NotAuthorized
+from fencepost.model.endpoint import Endpoint
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
+from fencepost_member.config import TRANSACTION
+
+OF_TOPICS = ("Create", "Read", "Write", "Delete")  # Describe comes with Read
+OF_GROUP = ("Read", "Delete")
+CONFIGS = "DescribeConfigs"
+# Where a right serves evidence alone, what is lost without it.
+WITHOUT = {
+    (TOPIC, OFFSETS_TOPIC): "the group's log in __consumer_offsets is not read, so kinds that need it are not judged",
+    (TOPIC, PREFIX): "the settings of topics are not read, so those of the scenario count, else Kafka's defaults",
+    (CLUSTER, ""): "the settings of brokers are not read, so Kafka's defaults count",
+}
+
+
+def needs(scenario: Scenario, plan: Plan, run_prefix: str) -> tuple[list[Right], list[Right]]:
+    """The rights without which a run cannot be performed, and those that serve evidence alone."""
+    names = scenario.names(plan.seed, run_prefix)
+    topics = [names.in_cluster(topic.name) for topic in (*scenario.topics, *scenario.outputs())]
+    settings = [*(Right(CONFIGS, TOPIC, topic) for topic in topics), Right(CONFIGS, CLUSTER)]
+    musts = [Right(operation, TOPIC, topic) for topic in topics for operation in OF_TOPICS]
+    musts += [Right(operation, GROUP, names.group) for operation in OF_GROUP]
+    if scenario.workload.member_config(0).get("commit") == TRANSACTION:
+        musts.append(Right("Write", TRANSACTIONAL_ID, names.group))
+    if needed(plan, "partitions"):
+        musts += [Right("Alter", TOPIC, topic) for topic in topics]
+    if needed(plan, "deletion"):  # a topic is recreated with its settings
+        musts += settings[:-1]
+    if needed(plan, "coordinator", "leaders"):
+        musts.append(Right("Alter", CLUSTER))
+    if needed(plan, "coordinator"):
+        musts.append(Right("Describe", TOPIC, OFFSETS_TOPIC))
+    if scenario.group.protocol == "consumer":  # brokers decide its times, which are compared
+        musts.append(settings[-1])
+    return musts, [right for right in (Right("Read", TOPIC, OFFSETS_TOPIC), *settings) if right not in musts]
+
+
+def check(
+    address: Endpoint,
+    brokers: Mapping[int, Endpoint],
+    access: Mapping[str, str],
+    wanted: tuple[Collection[Right], Collection[Right]],
+    progress: ProgressCallback,
+) -> str:
+    """Refuse a run whose user lacks rights (``wanted``: see ``needs``); say which evidence it may not read.
+
+    Returns:
+        Why the group's log cannot be read; empty: it can.
+
+    Raises:
+        NotAuthorized: lists all rights that are lacking, as commands for the cluster's owner.
+        WaitTimeout: no broker answered within 15 s.
+    """
+    musts, evidence = wanted
+    found = rights.lacking(brokers, access, [*musts, *evidence])
+    lacked = _commands(address, access, [right for right in found if right in musts])
+    helpful = _commands(address, access, [right for right in found if right not in musts])
+    if lacked:
+        more = ["Without these, less is judged:", *helpful.values()] if helpful else []
+        raise NotAuthorized(
+            "\n".join(
+                [
+                    f"this user lacks rights that the run needs in the cluster of {address}, and nothing was created. "
+                    "The cluster's owner can grant them:",
+                    *lacked.values(),
+                    *more,
+                ]
+            )
+        )
+    told = {
+        place: f"{WITHOUT[place]}. The cluster's owner can grant the right to read them: {command}"
+        for place, command in helpful.items()
+    }
+    for sentence in told.values():
+        progress(sentence)
+    return told.get((TOPIC, OFFSETS_TOPIC), "")
+
+
+def _commands(address: Endpoint, access: Mapping[str, str], lacked: Collection[Right]) -> dict[tuple[str, str], str]:
+    """The commands that grant some rights to this and all later runs, by kind and name of the resource."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for right in lacked:
+        operations = found.setdefault((right.resource, PREFIX if right.name.startswith(PREFIX) else right.name), [])
+        if right.operation not in operations:
+            operations.append(right.operation)
+    return {
+        (kind, name): " ".join(
+            [
+                f"kafka-acls --bootstrap-server {address} --add --allow-principal '{_principal(access)}'",
+                *(f"--operation {operation}" for operation in operations),
+                f"--{kind} {name}".strip(),
+                *(["--resource-pattern-type prefixed"] if name == PREFIX else []),
+            ]
+        )
+        for (kind, name), operations in found.items()
+    }
+
+
+def _principal(access: Mapping[str, str]) -> str:
+    """This user as brokers name it, as far as that is known here."""
+    protocol = access.get("security.protocol", "").upper()
+    if protocol == "SSL":
+        return "User:<subject of the certificate>"
+    if not protocol.startswith("SASL_"):
+        return "User:ANONYMOUS"
+    if mechanism_of(access) == "OAUTHBEARER":
+        return "User:<subject of the tokens>"
+    return f"User:{access['sasl.username']}"
