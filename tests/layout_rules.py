@@ -33,6 +33,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "checkers/spark/",
     "py4j": "checkers/spark/",
     "docker": "harness/clusters/docker",
+    "testcontainers": "harness/clusters/docker/",
     "kafka": (
         "harness/clusters/admin/",
         "harness/member/adapters/kafka_python",

@@ -172,7 +172,7 @@ def test_faults_load_nothing_heavy() -> None:
 
 
 def test_the_command_line_starts_without_spark_arrow_and_clients() -> None:
-    heavy = {"pyspark", "pyarrow", "confluent_kafka", "numpy", "kafka", "docker"}
+    heavy = {"pyspark", "pyarrow", "confluent_kafka", "numpy", "kafka", "docker", "testcontainers"}
     assert "typer" in loaded_by("fencepost.cli.commands")
     assert not loaded_by("fencepost.cli.commands") & heavy
 
@@ -197,6 +197,7 @@ BROKEN = [
     ("libraries_stay_in_their_place", "harness/runner/__init__.py", "import pyspark.sql"),
     ("libraries_stay_in_their_place", "harness/runner/__init__.py", "def f():\n    from pyspark import SparkContext"),
     ("libraries_stay_in_their_place", "harness/clusters/local.py", "import docker"),
+    ("libraries_stay_in_their_place", "harness/clusters/doctor.py", "from testcontainers.core.network import Network"),
     ("libraries_stay_in_their_place", "harness/group/running_group.py", "from kafka.admin import KafkaAdminClient"),
     ("libraries_stay_in_their_place", "harness/group/running_group.py", "from toxiproxy import Toxiproxy"),
     ("libraries_stay_in_their_place", "harness/scenario/scenario.py", "import numpy as np"),

@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -192,7 +193,8 @@ class ManagedCluster:
             (node.home / "server.properties").write_text(server_properties.render(settings))
             (data / "meta.properties").write_text(server_properties.meta_properties(cluster_id, number, new_id()))
             shutil.copy(self._host.checkpoint, data / "bootstrap.checkpoint")
-            node.begin()
+        with ThreadPoolExecutor() as several:  # to create a container takes time, in which nobody is busy
+            list(several.map(JvmNode.begin, (self.controller, *self._brokers.values())))
 
     def _await_serving(self) -> None:
         self._links.await_serving()

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-LIBRARIES = ("docker", "kafka", "py4j", "pyspark", "requests", "toxiproxy", "urllib3")
+LIBRARIES = ("docker", "kafka", "py4j", "pyspark", "requests", "testcontainers", "toxiproxy", "urllib3")
 _LOG = logging.getLogger("fencepost.library_logs")
 
 

@@ -9,7 +9,8 @@ from fencepost.clusters.kafka import provision
 from fencepost.model import clients
 
 _LIBRARIES = tuple(name for name, library in clients.KNOWN.items() if library.imported)
-_PACKAGES = ("fencepost", *_LIBRARIES, "psycopg", "pyspark", "pyarrow", "numpy", "toxiproxy-python", "docker")
+_PACKAGES = ("fencepost", *_LIBRARIES, "psycopg", "pyspark", "pyarrow", "numpy", "toxiproxy-python")
+_PACKAGES += ("docker", "testcontainers")
 
 
 def versions() -> dict[str, str]:

@@ -12,12 +12,19 @@ import sysconfig
 import tarfile
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.image import DockerImage
+
+from fencepost.clusters.docker.engine import RYUK_S, must_have
 from fencepost.clusters.docker.images import BASE, client_libraries
 from fencepost.clusters.docker.removal import OWNER
 from fencepost.clusters.kafka import provision
+from fencepost.errors import ProvisionError
 from fencepost.processes.owner import ProcessOwner
 
 TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail", "sed", "hostname")
@@ -82,14 +89,30 @@ def entry(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfil
     return made
 
 
+def ryuk_image() -> str:
+    """The image of Ryuk's makers where it can be had, or else one of a program of ours with the same protocol."""
+    with suppress(ProvisionError):
+        must_have(testcontainers_config.ryuk_image, RYUK_S)
+        return testcontainers_config.ryuk_image
+    if not shutil.which("go"):
+        pytest.skip(f"there is neither {testcontainers_config.ryuk_image} nor Go to build a program in its place")
+    recipe = Path(__file__).parent / "ryuk_image"
+    with tempfile.TemporaryDirectory() as context:
+        build = ["go", "build", "-o", f"{context}/ryuk", str(recipe / "main.go")]
+        subprocess.run(build, env={**os.environ, "CGO_ENABLED": "0"}, check=True)
+        shutil.copy(recipe / "Dockerfile", context)
+        with DockerImage(context, tag="fencepost-test-ryuk", clean_up=False) as image:
+            return str(image)
+
+
 def left(engine: Any, *owners: ProcessOwner) -> list[str]:
     """The containers, networks and volumes of these owners."""
     return [thing for owner in owners for thing in left_of(engine, owner.token)]
 
 
-def left_of(engine: Any, token: str | None = None) -> list[str]:
-    """Those of an owner, or of all."""
-    label = {"label": f"{OWNER}={token}" if token else OWNER}
+def left_of(engine: Any, token: str) -> list[str]:
+    """Those of an owner."""
+    label = {"label": f"{OWNER}={token}"}
     api = engine.api
     volumes = api.volumes(filters=label)["Volumes"] or ()
     things = [*api.containers(all=True, filters=label), *api.networks(filters=label), *volumes]

@@ -44,11 +44,12 @@ def _made(temporary: Path) -> list[Path]:
     return [path for path in temporary.iterdir() if not path.name.startswith(f"{LABEL}turns")]
 
 
-def kill_a_run(scenario: Scenario, number: int, cluster: str, home: Path) -> tuple[float, list[Path]]:
+def kill_a_run(scenario: Scenario, number: int, cluster: str, home: Path) -> tuple[float, list[Path], list[str]]:
     """Have ``fencepost run`` perform a scenario below ``home``, and kill it.
 
     Returns:
-        After how many seconds, and the folders of runs that are there. Nothing else of it is left.
+        After how many seconds, the folders of runs that are there, and the tokens of its owners. Nothing else of it is
+        left.
     """
     temporary, runs, asked = home / "tmp", home / "runs", home / "scenario.json"
     temporary.mkdir()
@@ -73,4 +74,4 @@ def kill_a_run(scenario: Scenario, number: int, cluster: str, home: Path) -> tup
         return [*_made(temporary), *(thing for token in tokens for thing in left_of(token))]
 
     eventually(lambda: not left(), LONG_S, "the reaper to remove everything", state=lambda: str(left()))
-    return after_s, [*runs.glob("*")]
+    return after_s, [*runs.glob("*")], tokens

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.docker import engine
 from fencepost.clusters.docker.broker_output import LEVEL, LOGGER, ContainerLogs
 from fencepost.clusters.docker.engine import copy_folder, engine_errors
-from fencepost.clusters.docker.processes import ContainerPlacement, ContainerProcess
+from fencepost.clusters.docker.processes import ContainerProcess
 from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.kafka.node_files import complete_lines, lines
 from fencepost.errors import ClusterError, FencepostError, NotShown
@@ -37,8 +38,10 @@ class ContainerBroker:
             ClusterError: the engine runs its containers on another machine.
         """
         self.name = f"broker-{broker}"
-        self._engine, self._container, self._serves = engine, port.container, serves
-        self._process = self._present()
+        self._serves = serves
+        with engine_errors(f"finding the container of {self.name}"):
+            self._container = engine.containers.get(port.container)
+        self._process = ContainerProcess(self._container)
 
     @property
     def pid(self) -> int | None:
@@ -53,8 +56,8 @@ class ContainerBroker:
         """
         if self.pid is None:
             with engine_errors(f"starting the container of {self.name}"):
-                self._engine.api.start(self._container)
-                self._process = self._present()
+                self._container.start()
+                self._process = ContainerProcess(self._container)
             eventually(self._serves_again, START_S, f"{self.name} to answer after its start", every_s=0.2)
 
     def signal(self, signal: int) -> None:
@@ -72,12 +75,9 @@ class ContainerBroker:
     def _serves_again(self) -> bool:
         if self.pid is None:
             with engine_errors(f"reading the output of {self.name}"):
-                output = self._engine.api.logs(self._container, tail=5).decode(errors="replace").strip()
+                output = self._container.logs(tail=5).decode(errors="replace").strip()
             raise ClusterError(f"{self.name} ended again after its start. The end of its output: {output[-500:]}")
         return self._serves()
-
-    def _present(self) -> ContainerProcess:
-        return ContainerProcess(self._engine, self._container, ContainerPlacement(""))
 
 
 class ContainerEvidence:
@@ -111,13 +111,12 @@ class ContainerEvidence:
         found = admin.settings(next(iter(ports)), FOLDERS)
         self._folders = [folder for name in FOLDERS for folder in found.get(name, "").split(",") if folder]
         home = Path(tempfile.mkdtemp(prefix="containers-", dir=owner.directory))
-        self._engine = engine.open_client()
-        try:
+        with ExitStack() as closing:
+            self._engine = closing.enter_context(engine.client())
             self._since = {broker: self._started(container) for broker, container in self._containers.items()}
             self._logs = ContainerLogs(home, self._containers, group)
-        except BaseException:
-            self._engine.close()
-            raise
+            closing.callback(self._logs.close)
+            self._closing = closing.pop_all()
 
     def nodes(self) -> dict[int, ContainerBroker]:
         """The brokers, for faults.
@@ -184,8 +183,7 @@ class ContainerEvidence:
 
     def close(self) -> None:
         """Stop following the output. May be called twice."""
-        self._logs.close()
-        self._engine.close()
+        self._closing.close()
 
     def _await_now(self, broker: int) -> None:
         # The answer to a question about a logger that does not exist is empty; the broker logs the question.

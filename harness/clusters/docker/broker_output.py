@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -94,8 +94,8 @@ class _Follower(threading.Thread):
         self.marks: set[str] = set()
         self.failure = ""
         self._container, self._since = container, time.time()
-        self._client = engine.open_client()
-        self._client.api.timeout = None  # a broker may be silent for long
+        self._closing = ExitStack()
+        self._api = self._closing.enter_context(engine.client(None)).api  # without a limit: a broker may be silent
         self._over, self._rest = threading.Event(), b""
         self._stream: Any = None
         for path in (text, requests):
@@ -117,11 +117,11 @@ class _Follower(threading.Thread):
         self._over.set()
         self._close_stream()
         self.join(END_S)
-        self._client.close()
+        self._closing.close()
 
     def _follow(self, text: Any, requests: Any) -> None:
         since, self._since = self._since, time.time()
-        self._stream = self._client.api.logs(self._container, stream=True, follow=True, since=since)
+        self._stream = self._api.logs(self._container, stream=True, follow=True, since=since)
         if self._over.is_set():
             self._close_stream()
             return

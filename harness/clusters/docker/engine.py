@@ -1,25 +1,31 @@
-"""Docker: whether an engine answers, and getting files out of an image or a build.
+"""Docker: whether an engine answers, containers of testcontainers, and files from an image or a build.
 
-Only the modules with this prefix import docker.
+Only the modules with this prefix import docker and testcontainers. Both are imported where they are used: the command
+line starts without them.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import shutil
 import socket
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache as once
 from pathlib import Path
-from typing import Any, BinaryIO
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
-from fencepost.errors import ClusterError, ProvisionError
+from fencepost.errors import ClusterError, FencepostError, ProvisionError
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
 
 ANSWER_S = 3
 CALL_S = 60.0
 PULL_S = 900.0
+RYUK_S = 10.0
 NO_ENGINE = "no Docker engine answers: start one (dockerd), or set DOCKER_HOST"
 # Official and without a host in its name, so that any registry of the engine can serve it.
 GO_IMAGE = "golang:1.24-alpine"
@@ -46,16 +52,17 @@ def copy_from_image(image: str, paths: Sequence[str], into: Path, within_s: floa
     Raises:
         ProvisionError: no engine, no such image, or none of these files in it.
     """
+    must_have(image, within_s)
     with client(within_s) as running:
-        pulled = _image(running, image)
+        pulled = running.images.get(image)
         runs = (pulled.attrs["Config"].get("Entrypoint") or [""])[0]
-        container = running.containers.create(pulled, ["-"], labels=[LABEL])  # never started: a place to copy from
+        place = running.containers.create(pulled, ["-"], labels=[LABEL])  # never started: a place to copy from
         try:
             for path in (*paths, runs):
-                if path.startswith("/") and _copy(container, path, into):
+                if path.startswith("/") and _copy(place, path, into):
                     return str(pulled.id)
         finally:
-            container.remove(force=True)
+            place.remove(force=True)
         raise ProvisionError(f"the image {image} contains none of {', '.join(paths)}, and has no entry point")
 
 
@@ -66,60 +73,88 @@ def go_install(package: str, program: str, into: Path, within_s: float) -> str:
         ProvisionError: no engine, no such image, or the build failed or took too long; shows its output.
     """
     settings = {name: os.environ[name] for name in GO_SETTINGS if name in os.environ}
-    environment = {"CGO_ENABLED": "0", "GOBIN": BUILT, **settings}
-    with client(within_s) as running:
-        pulled = _image(running, GO_IMAGE)
-        container = running.containers.run(
-            pulled, entrypoint=["go", "install", package], environment=environment, labels=[LABEL], detach=True
-        )
-        try:
-            code = container.wait(timeout=within_s)["StatusCode"]
-            output = container.logs(tail=5).decode(errors="replace").strip() or "it printed nothing"
-            if code or not _copy(container, f"{BUILT}/{program}", into):
+    with engine_errors("building with Go", ProvisionError):
+        build = container(GO_IMAGE, within_s).with_envs(CGO_ENABLED="0", GOBIN=BUILT, **settings)
+        with build.with_kwargs(entrypoint=["go", "install", package], labels={LABEL: ""}):
+            code, built = build.wait(), build.get_wrapped_container()
+            if code or not _copy(built, f"{BUILT}/{program}", into):
+                output = built.logs(tail=5).decode(errors="replace").strip() or "it printed nothing"
                 raise ProvisionError(f"go install in {GO_IMAGE} ended with exit code {code}: {output[-300:]}.")
-        finally:
-            container.remove(force=True, v=True)
-        return str(pulled.id)
+            return str(built.attrs["Image"])
 
 
-def open_client(timeout_s: float = CALL_S) -> Any:
-    """A client of the engine, to be closed.
+def container(image: str, timeout_s: float = CALL_S) -> DockerContainer:
+    """A container that can be described and started; Ryuk guards it where that is possible.
 
     Raises:
-        ProvisionError: none answers.
+        ClusterError, DockerException: no engine answers.
     """
-    import docker
-    from docker.errors import DockerException
+    from testcontainers.core.container import DockerContainer
+
+    start_ryuk()
+    return DockerContainer(image, {"timeout": timeout_s})
+
+
+@once
+def start_ryuk() -> None:
+    """Begin to start Ryuk, once in a process: it removes containers and networks if this process and its reaper die.
+
+    Nothing depends on it or waits for it. All goes on without Ryuk where testcontainers is told so, if the image is not
+    there and cannot be pulled, or if it does not start.
+    """
+    from testcontainers.core.config import testcontainers_config as config
+
+    # Where names of images have a prefix, testcontainers 4.15 takes Ryuk for one more container (its issue 1085).
+    if not (config.ryuk_disabled or config.hub_image_name_prefix):
+        Thread(target=_start_ryuk, name="ryuk").start()
+    config.ryuk_disabled = True  # no container starts it once more
+
+
+def _start_ryuk() -> None:
+    from testcontainers.core.config import testcontainers_config as config
+    from testcontainers.core.labels import SESSION_ID
 
     try:
-        _knock()
-        engine = docker.from_env(timeout=ANSWER_S)
-        engine.ping()
-    except (DockerException, OSError) as error:
-        raise ProvisionError(NO_ENGINE) from error
-    engine.api.timeout = timeout_s
-    return engine
+        from testcontainers.core.container import Reaper
+
+        must_have(config.ryuk_image, RYUK_S)
+        Reaper.get_instance()
+    except Exception:  # whatever the library raises: our reaper removes the same
+        with suppress(ProvisionError), client() as running:
+            running.containers.get(f"testcontainers-ryuk-{SESSION_ID}").remove(force=True)
 
 
 @contextmanager
-def client(timeout_s: float = CALL_S) -> Iterator[Any]:
-    """A client of the engine, once that answers; every failure inside the block becomes a ProvisionError."""
-    from docker.errors import DockerException
-    from requests.exceptions import RequestException
+def client(timeout_s: float | None = CALL_S) -> Iterator[Any]:
+    """A client of the engine, once that answers; every failure inside the block becomes a ProvisionError.
 
-    engine = open_client(timeout_s)
+    ``timeout_s``: the limit for each answer; None: there is none.
+    """
+    from docker.errors import DockerException
+    from testcontainers.core.docker_client import DockerClient
+
     try:
-        yield engine
-    except (DockerException, RequestException) as error:
-        raise ProvisionError(f"the Docker engine failed: {str(error)[:300]}") from error
+        _knock()
+        engine = DockerClient(timeout=ANSWER_S).client  # the same engine as that of testcontainers
+    except (DockerException, OSError) as error:
+        raise ProvisionError(NO_ENGINE) from error
+    engine.api.timeout = timeout_s
+    try:
+        with engine_errors("a request", ProvisionError):
+            yield engine
     finally:
         engine.close()
 
 
-def must_have(image: str) -> None:
-    """Pull an image that is not there. Raises ProvisionError: it cannot be pulled."""
-    with client(PULL_S) as running:
-        _image(running, image)
+def must_have(image: str, within_s: float = PULL_S) -> None:
+    """Pull an image that is not there. Raises ProvisionError: it cannot be pulled, or nothing comes for so long."""
+    from docker.errors import ImageNotFound
+
+    with client(within_s) as running, engine_errors(f"pulling {image}", ProvisionError):
+        try:
+            running.images.get(image)
+        except ImageNotFound:
+            running.images.pull(image)
 
 
 def copy_folder(engine: Any, container: str, folder: str, into: Path, ending: str) -> bool:
@@ -130,71 +165,59 @@ def copy_folder(engine: Any, container: str, folder: str, into: Path, ending: st
     """
     from docker.errors import NotFound
 
-    with engine_errors(f"reading {folder} in a container"), tempfile.TemporaryFile() as archive:
+    with engine_errors(f"reading {folder} in a container"):
         try:
-            archive.writelines(engine.api.get_archive(container, folder)[0])
+            stream, _ = engine.api.get_archive(container, folder)
         except NotFound:
             return False
-        archive.seek(0)
-        with tarfile.open(fileobj=archive) as tar:
+        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
             tar.extractall(into, [one for one in tar if one.name.endswith(ending)], filter="data")
     return True
 
 
 @contextmanager
-def engine_errors(what: str) -> Iterator[None]:
-    """In the block, every refusal or time-out of the engine becomes a ClusterError about ``what``."""
+def engine_errors(what: str, kind: type[FencepostError] = ClusterError) -> Iterator[None]:
+    """In the block, every refusal or time-out of the engine becomes an error of this kind about ``what``."""
     from docker.errors import DockerException
     from requests.exceptions import RequestException
 
     try:
         yield
     except (DockerException, RequestException) as error:
-        raise ClusterError(f"{what} failed; the Docker engine reports: {str(error)[:300]}") from error
+        raise kind(f"{what} failed; the Docker engine reports: {str(error)[:300]}") from error
+
+
+def address() -> str:
+    """Where the engine is asked: an address of a socket file or of a network."""
+    from testcontainers.core.docker_client import get_docker_host
+
+    return str(get_docker_host() or "unix:///var/run/docker.sock")
 
 
 def _knock() -> None:
     """Connect to a socket file once and close: the library does not close a socket on which nothing answers."""
-    scheme, _, path = (os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock").partition("://")
+    scheme, _, path = address().partition("://")
     if scheme == "unix":
         with socket.socket(socket.AF_UNIX) as probe:
             probe.settimeout(ANSWER_S)
             probe.connect(path)
 
 
-def _image(client: Any, name: str) -> Any:
-    from docker.errors import ImageNotFound
-
-    try:
-        return client.images.get(name)
-    except ImageNotFound:
-        return client.images.pull(name)
-
-
 def _copy(container: Any, path: str, into: Path) -> bool:
-    """Copy one file out of a container; False when there is no such file."""
+    """Copy one program out of a container; False when there is no such file."""
     from docker.errors import NotFound
 
     try:
         stream, stat = container.get_archive(path)
         if stat["linkTarget"]:
-            stream, stat = container.get_archive(stat["linkTarget"])
+            stream, _ = container.get_archive(stat["linkTarget"])
     except NotFound:
         return False
-    with tempfile.TemporaryFile() as archive:
-        archive.writelines(stream)
-        archive.seek(0)
-        return _extract(archive, into)
-
-
-def _extract(archive: BinaryIO, into: Path) -> bool:
-    with tarfile.open(fileobj=archive) as tar:
-        member = tar.next()
-        source = tar.extractfile(member) if member is not None and member.isfile() else None
-        if source is None:
+    with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
+        content = tar.extractfile(tar.getmembers()[0])
+        if content is None:
             return False
-        with into.open("wb") as target:
-            shutil.copyfileobj(source, target)
+        into.write_bytes(content.read())
     into.chmod(0o755)
     return True
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import fencepost_member
 from fencepost.clusters.addresses import PROXY, Addresses
@@ -20,7 +19,7 @@ from fencepost.clusters.capabilities import Abilities, always
 from fencepost.clusters.docker import engine, packets
 from fencepost.clusters.docker.images import HOME, Images, images, installed
 from fencepost.clusters.docker.packets import ContainerPackets
-from fencepost.clusters.docker.processes import ContainerPlacement, ContainerProcess, Containers
+from fencepost.clusters.docker.processes import ContainerPlacement, Containers, OwnContainerProcess
 from fencepost.clusters.kafka import server_properties
 from fencepost.clusters.kafka.jvm import KafkaJvm
 from fencepost.clusters.managed_cluster import OWN, ManagedCluster
@@ -58,7 +57,6 @@ class ContainerHost:
         self.addresses = Addresses(number, prefix=KAFKA, proxies=f"{MEMBERS}.{number}.{PROXY}")
         self.jvm = KafkaJvm(Path("java"), (Path("/opt/kafka/libs/*"),), HOME / "kafka.jsa")
         self.toxiproxy, self.checkpoint = Path("toxiproxy-server"), made.checkpoint
-        self._proxy: ContainerProcess | None = None
 
     def interpreter(self, slot: int) -> Interpreter:
         """The Python of the members' image, or Kafka's own client in the image of nodes."""
@@ -71,18 +69,15 @@ class ContainerHost:
 
     def spawn(self, name: str) -> Spawn:
         """All processes see the owner's directory; a tool has no network."""
-        all_ours = (self._owner.directory,)
+        ours, addresses = {self._owner.directory: "rw"}, self.addresses
         if name == "toxiproxy":
-            ends = {"kafka": self.addresses.proxy_api.host, "members": self.addresses.proxies}
-            return partial(self._spawn_proxy, ContainerPlacement(self._images.toxiproxy, ends, writes=all_ours))
-        number = name.rpartition("-")[2]
-        at = {
-            "tool": {},
-            "controller": {"kafka": self.addresses.controller.host},
-            f"broker-{number}": {"kafka": self.addresses.observer(int(number)).host} if number.isdecimal() else {},
-        }
-        settings = Path(str(resources.files("fencepost.clusters.kafka").joinpath("log4j2.yaml")))
-        return partial(self._containers.spawn, ContainerPlacement(self._images.kafka, at[name], (settings,), all_ours))
+            ends = {"kafka": addresses.proxy_api.host, "members": addresses.proxies}
+            return partial(self._containers.spawn, ContainerPlacement(self._images.toxiproxy, ends, ours))
+        kind, _, number = name.partition("-")
+        at = {"controller": addresses.controller, "broker": addresses.observer(int(number or 0))}.get(kind)
+        ours[Path(str(resources.files("fencepost.clusters.kafka").joinpath("log4j2.yaml")))] = "ro"
+        place = ContainerPlacement(self._images.kafka, {"kafka": at.host} if at else {}, ours)
+        return partial(self._containers.spawn, place)
 
     def packets(self) -> ContainerPackets:
         """Rules in the containers."""
@@ -90,33 +85,20 @@ class ContainerHost:
 
     def sockets(self) -> str:
         """The sockets of Toxiproxy's container."""
-        if self._proxy is None:
-            raise ClusterError("Toxiproxy was not started")
-        return self._containers.run(self._proxy, sockets.COMMAND)
+        return self._containers.living(self.addresses.proxy_api.host).run(sockets.COMMAND)
 
     def close(self) -> None:
         """Remove all containers and the networks."""
         self._containers.close()
 
-    def _spawn_proxy(self, place: ContainerPlacement, argv: Sequence[str | Path], **options: Any) -> ContainerProcess:
-        self._proxy = self._containers.spawn(place, argv, **options)
-        return self._proxy
-
     def _spawn_member(
         self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path, image: str
-    ) -> ContainerProcess:
-        env = {**env, **self._path(env, image)} if image else env
+    ) -> OwnContainerProcess:
         code = Path(fencepost_member.__file__).parent
         claims = self._owner.directory / "config"  # programs with several consumers reserve names for them there
-        place = ContainerPlacement(
-            image or self._images.member, {"members": ""}, (self._owner.directory, code), (history, claims)
-        )
+        mounts = {self._owner.directory: "ro", code: "ro", history: "rw", claims: "rw"}
+        place = ContainerPlacement(image or self._images.member, {"members": ""}, mounts)
         return self._containers.spawn(place, argv, log=log, env=env)
-
-    def _path(self, env: Mapping[str, str], image: str) -> dict[str, str]:
-        """The import path of Python: an image's own path follows ours."""
-        own = self._containers.environment(image).get("PYTHONPATH")
-        return {"PYTHONPATH": f"{env['PYTHONPATH']}:{own}"} if own and "PYTHONPATH" in env else {}
 
 
 def start(spec: ClusterSpec, owner: ProcessOwner, progress: ProgressCallback = quiet) -> ManagedCluster:
@@ -131,7 +113,7 @@ def start(spec: ClusterSpec, owner: ProcessOwner, progress: ProgressCallback = q
     for image in {wanted.image for wanted in spec.members} - {""}:
         engine.must_have(image)
     made = images(progress)
-    containers = Containers(owner, engine.open_client())
+    containers = Containers(owner)
     try:
         number = _networks(containers)
         progress(f"starting {spec.brokers} brokers in containers on {KAFKA}.{number}.x")
@@ -172,5 +154,5 @@ def _networks(containers: Containers) -> int:
             for name, prefix in (("kafka", KAFKA), ("members", MEMBERS))
         ):
             return number
-        containers.drop_networks()
+        containers.close()
     raise ClusterError(f"no network {KAFKA}.1.0/24 to {KAFKA}.{NUMBERS}.0/24 is free: are old clusters still running?")

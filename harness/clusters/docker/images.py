@@ -8,9 +8,9 @@ and its Python must have this one's version.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
-import tarfile
+import shutil
+import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -126,24 +126,23 @@ def _built(
     name: str, content: Mapping[str, Content], arguments: Mapping[str, str], base: str, progress: ProgressCallback
 ) -> str:
     from docker.errors import BuildError
+    from testcontainers.core.image import DockerImage
 
     recipe = resources.files("fencepost.images").joinpath(f"{name}.Dockerfile").read_text()
     given = {**arguments, **({"BASE": base} if base else {})}
-    with engine.client(BUILD_S) as client:
+    with engine.client() as client:
         tag = f"fencepost-{name}:{_digest(recipe, content, {**given, 'id': _id(client, base)})}"
-        if not client.images.list(name=tag):
-            progress(f"building the image {tag} (once)")
-            context = _context({"Dockerfile": recipe, **content})
-            try:
-                client.images.build(
-                    fileobj=context, custom_context=True, tag=tag, buildargs=given, rm=True, forcerm=True
-                )
-            except BuildError as error:
-                output = "".join(line.get("stream", "") for line in error.build_log)
-                raise ProvisionError(
-                    f"the image {tag} could not be built: {error}. {output[-1000:]}\n{REMEDY}"
-                ) from error
-    return tag
+        if client.images.list(name=tag):
+            return tag
+    progress(f"building the image {tag} (once)")
+    with tempfile.TemporaryDirectory() as context, engine.engine_errors(f"building {tag}", ProvisionError):
+        _lay_out({"Dockerfile": recipe, **content}, Path(context))
+        try:
+            with DockerImage(context, {"timeout": BUILD_S}, tag, clean_up=False, buildargs=given, forcerm=True):
+                return tag
+        except BuildError as error:
+            output = "".join(line.get("stream", "") for line in error.build_log)
+            raise ProvisionError(f"the image {tag} could not be built: {error}. {output[-1000:]}\n{REMEDY}") from error
 
 
 def _id(client: Any, base: str) -> str:
@@ -158,20 +157,13 @@ def _digest(recipe: str, content: Mapping[str, Content], arguments: Mapping[str,
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def _context(content: Mapping[str, Content]) -> io.BytesIO:
-    """A build's context as the engine expects it, with the folders that a recipe copies, even if empty."""
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        for folder in ("libs", "packages"):
-            entry = tarfile.TarInfo(folder)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(entry)
-        for name, what in content.items():
-            if isinstance(what, Path):
-                tar.add(what, name)
-                continue
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(what.encode()), 0o644
-            tar.addfile(entry, io.BytesIO(what.encode()))
-    archive.seek(0)
-    return archive
+def _lay_out(content: Mapping[str, Content], context: Path) -> None:
+    """Write the files of a build's context, with the folders that a recipe copies, even if empty."""
+    for folder in ("libs", "packages"):
+        (context / folder).mkdir()
+    for name, what in content.items():
+        (context / name).parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(what, Path):
+            shutil.copy(what, context / name)
+        else:
+            (context / name).write_text(what)

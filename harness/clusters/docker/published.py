@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +77,7 @@ def by_compose(file: Path) -> list[PublishedPort]:
 
 def engine_is_local() -> bool:
     """Whether the engine is asked through a socket file, so that what it publishes is on this machine."""
-    return os.environ.get("DOCKER_HOST", "unix://").startswith("unix://")
+    return engine.address().startswith("unix://")
 
 
 def _published(containers: Iterable[Any], none: str, remedy: str) -> list[PublishedPort]:

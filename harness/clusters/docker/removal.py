@@ -1,4 +1,4 @@
-"""Removes the containers and networks of an owner: a program for the reaper, and a function for a living owner.
+"""Removes the containers and networks of an owner that died: a program for the reaper.
 
 ``python -m fencepost.clusters.docker.removal TOKEN`` ends with 0 when nothing is left.
 """
@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from fencepost.clock import eventually
 from fencepost.clusters.docker.engine import client
@@ -22,21 +20,6 @@ SEVERAL = 4
 QUIET_LOOKS, LOOK_S = 4, 0.3
 
 
-def remove(engine: Any, containers: Iterable[str], networks: Iterable[str]) -> None:
-    """Remove these, even paused and running ones. No error if one is gone or is being removed."""
-    from docker.errors import APIError
-
-    def gone(identity: str) -> None:
-        with suppress(APIError):
-            engine.api.remove_container(identity, v=True, force=True)
-
-    with ThreadPoolExecutor(SEVERAL) as several:
-        list(several.map(gone, containers))
-    for network in networks:
-        with suppress(APIError):
-            engine.api.remove_network(network)
-
-
 def remove_all(token: str) -> None:
     """Remove everything with this owner's token, until nothing new appears.
 
@@ -44,18 +27,27 @@ def remove_all(token: str) -> None:
         ProvisionError: no engine answers.
         WaitTimeout: something is left.
     """
+    from docker.errors import APIError
+
     quiet = 0
+
+    def gone(container: str) -> None:
+        with suppress(APIError):  # it is gone, or is being removed
+            engine.api.remove_container(container, v=True, force=True)
 
     def none_is_left() -> bool:
         nonlocal quiet
         mine = {"label": f"{OWNER}={token}"}
         containers = [found["Id"] for found in engine.api.containers(all=True, filters=mine)]
         networks = [found["Id"] for found in engine.api.networks(filters=mine)]
-        remove(engine, containers, networks)
+        list(several.map(gone, containers))
+        for network in networks:
+            with suppress(APIError):  # likewise
+                engine.api.remove_network(network)
         quiet = 0 if containers or networks else quiet + 1
         return quiet == QUIET_LOOKS
 
-    with client() as engine:
+    with client() as engine, ThreadPoolExecutor(SEVERAL) as several:
         eventually(none_is_left, WITHIN_S, f"the containers of {token} to go", every_s=LOOK_S)
 
 

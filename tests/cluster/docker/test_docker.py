@@ -14,6 +14,8 @@ from typing import Any
 
 import docker as library
 import pytest
+from testcontainers.core.config import testcontainers_config as config
+from testcontainers.core.labels import SESSION_ID
 
 from fencepost.clusters import toxiproxy
 from fencepost.clusters.docker import engine as docker_engine
@@ -130,5 +132,26 @@ def test_an_image_that_holds_no_toxiproxy_is_a_sentence(client: Any, monkeypatch
 
 def test_an_image_that_nobody_has_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FENCEPOST_TOXIPROXY_IMAGE", "fencepost.invalid/nothing:1")
-    with pytest.raises(ProvisionError, match="the Docker engine failed: "):
+    with pytest.raises(
+        ProvisionError, match=r"pulling fencepost[.]invalid/nothing:1 failed; the Docker engine reports: "
+    ):
         toxiproxy.server()
+
+
+@pytest.mark.parametrize("what", ["missing", "broken", pytest.param("unreachable", marks=pytest.mark.slow)])
+def test_all_goes_on_without_a_ryuk_that_cannot_start(
+    client: Any, image: str, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    name = f"fencepost-test-{uuid.uuid4().hex[:8]}"
+    if what == "broken":
+        empty = io.BytesIO()
+        tarfile.open(fileobj=empty, mode="w").close()
+        client.api.import_image_from_data(empty.getvalue(), name, "1", changes=['CMD ["/nothing"]'])
+    monkeypatch.setattr(config, "ryuk_image", image if what == "unreachable" else f"{name}:1")
+    monkeypatch.setattr(config, "tc_host_override", "nowhere.invalid")
+    try:
+        docker_engine._start_ryuk()
+        assert not client.containers.list(all=True, filters={"name": SESSION_ID})
+    finally:
+        if what == "broken":
+            client.images.remove(f"{name}:1", force=True)

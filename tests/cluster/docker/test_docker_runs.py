@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.docker_base import left, left_of
+from cluster.docker_base import left, left_of, ryuk_image
 from cluster.killing import kill_a_run
 from cluster.plans import MOVES
 from cluster.runs.test_no_false_alarm import FIRST_SEED, VARIANTS
@@ -27,7 +29,7 @@ from fencepost.judging import judge
 from fencepost.model import Validity
 from fencepost.model.settings import PROTOCOLS
 from fencepost.model.topic import Topic
-from fencepost.processes.owner import ProcessOwner
+from fencepost.processes.owner import ProcessOwner, sweep
 from fencepost.scenario.scenario import Group
 from fencepost.schedule.entries import at
 from fencepost.targets import brokers, member
@@ -40,20 +42,24 @@ pytestmark = [
     pytest.mark.usefixtures("base"),
     pytest.mark.timeout(600),  # images are built, which is no fixture's own doing
 ]
-# A harness of its own: says how far it is, then waits to be killed.
+# A harness of its own: says how far it is, then waits to be killed or, at the end of its input, ends.
 HARNESS = """
 import signal, sys, threading
 from pathlib import Path
+from testcontainers.core.labels import SESSION_ID
 from fencepost.clusters.docker import host as docker_host
 from fencepost.interfaces import ClusterSpec
-from fencepost.processes.owner import ProcessOwner
+from fencepost.processes.owner import ProcessOwner, sweep
 
 with ProcessOwner.open(Path(sys.argv[1])) as owner:
-    print(owner.token, owner.directory, flush=True)
+    print(SESSION_ID, owner.token, owner.directory, owner._watcher.pid, flush=True)
     cluster = docker_host.start(ClusterSpec(brokers=1, slots=1), owner)
     cluster.brokers[1].signal(signal.SIGSTOP)
+    for thread in threading.enumerate():
+        if thread.name == "ryuk":
+            thread.join()
     print("serving", flush=True)
-    threading.Event().wait()
+    sys.stdin.read()
 """
 
 SMALL = replace(
@@ -94,29 +100,95 @@ def test_a_planted_bug_is_found(tmp_path: Path, chaos_spark: Spark) -> None:
     assert "rewind" in {finding.kind for check in verdict.checks for finding in check.findings}
 
 
-@pytest.mark.parametrize("when", ["starting", "serving"])
-def test_no_container_outlives_a_harness_that_is_killed(tmp_path: Path, engine: Any, when: str) -> None:
-    argv = [sys.executable, "-c", HARNESS, str(tmp_path)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as harness:
-        try:
-            assert harness.stdout is not None
-            token, directory = harness.stdout.readline().split()
-            if when == "serving":  # and a broker is frozen
-                assert harness.stdout.readline().strip() == "serving"
-            eventually(lambda: left_of(engine, token), LONG_S, "the first of its containers")
-        finally:
-            harness.send_signal(signal.SIGKILL)
-    eventually(
-        lambda: not left_of(engine, token), LONG_S, "its containers to go", state=lambda: str(left_of(engine, token))
-    )
-    eventually(lambda: not Path(directory).exists(), LONG_S, "its files to go")
+@pytest.fixture(scope="module")
+def ryuk(engine: Any) -> dict[str, str]:
+    """Settings with which a harness has Ryuk, which soon removes what a dead one left."""
+    return {"RYUK_CONTAINER_IMAGE": ryuk_image(), "RYUK_RECONNECTION_TIMEOUT": "1s"}
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: Any, number: int) -> None:
-    before = left_of(engine)
-    kill_a_run(SMALL, number, "docker", tmp_path)
-    eventually(lambda: left_of(engine) == before, LONG_S, "its containers to go", state=lambda: str(left_of(engine)))
+@pytest.fixture(params=[True, False], ids=["ryuk", "alone"])
+def settings(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Settings of a harness with Ryuk, and of one without."""
+    without = {"TESTCONTAINERS_RYUK_DISABLED": "true"}
+    return dict(request.getfixturevalue("ryuk")) if request.param else without
+
+
+class Harness:
+    """One that runs, with what it said of itself."""
+
+    def __init__(self, home: Path, settings: dict[str, str], engine: Any) -> None:
+        self._engine = engine
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HARNESS, str(home)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **settings},
+        )
+        self.session, self.token, directory, reaper = self.line().split()
+        self.directory, self.reaper = Path(directory), int(reaper)
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def containers(self) -> list[str]:
+        return left_of(self._engine, self.token)
+
+    def ryuk(self) -> list[Any]:
+        """Its Ryuk, if it runs."""
+        named = {"name": f"testcontainers-ryuk-{self.session}"}
+        return list(self._engine.api.containers(all=True, filters=named))
+
+    def await_nothing(self) -> None:
+        left = lambda: [*self.containers(), *self.ryuk()]  # noqa: E731
+        eventually(lambda: not left(), LONG_S, "its containers to go", state=lambda: str(left()))
+
+
+@pytest.fixture
+def harness(tmp_path: Path, settings: dict[str, str], engine: Any) -> Iterator[Harness]:
+    started = Harness(tmp_path, settings, engine)
+    with started.process:
+        yield started
+        started.process.kill()
+    sweep(tmp_path)
+
+
+@pytest.mark.parametrize("when", ["starting", "serving", "ended"])
+def test_no_container_outlives_a_harness(harness: Harness, settings: dict[str, str], when: str) -> None:
+    if when != "starting":  # and a broker is frozen
+        assert harness.line() == "serving"
+        assert bool(harness.ryuk()) == ("RYUK_CONTAINER_IMAGE" in settings)
+    eventually(harness.containers, LONG_S, "the first of its containers")
+    if when == "ended":
+        harness.process.communicate()
+        assert harness.process.returncode == 0
+        assert not [*harness.containers(), *harness.ryuk()]
+    harness.process.kill()
+    harness.await_nothing()
+    eventually(lambda: not harness.directory.exists(), LONG_S, "its files to go")
+
+
+@pytest.mark.parametrize("settings", [True], ids=["ryuk"], indirect=True)
+def test_ryuk_removes_containers_and_no_evidence_where_the_reaper_died_too(harness: Harness) -> None:
+    assert harness.line() == "serving"
+    os.kill(harness.reaper, signal.SIGKILL)
+    harness.process.kill()
+    harness.await_nothing()
+    (log,) = harness.directory.glob("cluster-*/broker-1/broker-1.log")
+    assert "Kafka Server started" in log.read_text()
+    assert sweep(harness.directory.parent) == [harness.directory]
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_run_killed_at_any_moment_leaves_no_container(
+    tmp_path: Path, engine: Any, ryuk: dict[str, str], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (ryuk if number % 2 else {}).items():
+        monkeypatch.setenv(name, value)
+    *_, tokens = kill_a_run(SMALL, number, "docker", tmp_path)
+    left = lambda: [thing for token in tokens for thing in left_of(engine, token)]  # noqa: E731
+    eventually(lambda: not left(), LONG_S, "its containers to go", state=lambda: str(left()))
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 10))

@@ -25,7 +25,7 @@ def test_a_run_killed_at_any_moment_leaves_its_folder_alone(tmp_path: Path, chao
     asked = drawn(PROTOCOLS[number % len(PROTOCOLS)], VARIANTS[0], packets=True)
     endless = int(300 * LASTS_S)  # it is not over before it is killed
     scenario = replace(asked, workload=PollLoop(rate_hz=300), min_records=endless)
-    after_s, folders = kill_a_run(scenario, number, "local", tmp_path)
+    after_s, folders, _ = kill_a_run(scenario, number, "local", tmp_path)
     for folder in folders:
         verdict = judge(folder, chaos_spark)
         assert verdict.validity is Validity.UNKNOWN, (after_s, verdict)

@@ -48,6 +48,7 @@ KNOWN = {
     "threading",
     "time",
     "types",
+    "urllib",
     "enum",
     "typing",
     "warnings",
