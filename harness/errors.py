@@ -45,7 +45,7 @@ class ClusterError(FencepostError):
 
 
 class NotAuthorized(ClusterError):  # noqa: N818
-    """Brokers refused a request because this user lacks a right."""
+    """Brokers refused a request because this user does not have a right."""
 
 
 class NotShown(ClusterError):  # noqa: N818

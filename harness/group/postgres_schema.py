@@ -72,4 +72,4 @@ def _reason(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    serve(lambda line: removed(SchemaLocation(*json.loads(line))))
+    serve(lambda line, _: removed(SchemaLocation(*json.loads(line))))

@@ -18,17 +18,19 @@ from fencepost.errors import ClusterError
 from fencepost.processes.reaper import TOKEN_VARIABLE
 
 READY = b"ready\n"
+GOODBYE = b"."
 
 
 class CleanupProcess:
     """The running process."""
 
-    def __init__(self, module: str, task: str) -> None:
+    def __init__(self, module: str, task: str, keep_open: Sequence[int] = ()) -> None:
         """Start it.
 
         Args:
             module: the module to run, which calls ``serve``.
             task: a line that describes the clean-up.
+            keep_open: file descriptors that it holds until it has ended.
 
         Raises:
             ClusterError: it does not start.
@@ -42,6 +44,7 @@ class CleanupProcess:
             env=environment,
             cwd="/",
             start_new_session=True,
+            pass_fds=keep_open,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -58,25 +61,27 @@ class CleanupProcess:
         if self._process.stdout is None or self._process.stdout.closed:
             return []
         try:
-            answer, _ = self._process.communicate(timeout=within_s)
+            answer, _ = self._process.communicate(GOODBYE, timeout=within_s)
         except subprocess.TimeoutExpired:
             return [f"everything that process {self._process.pid} is still removing"]
         return answer.decode(errors="replace").splitlines()
 
 
-def serve(perform: Callable[[str], Sequence[str]]) -> None:
+def serve(perform: Callable[[str, bool], Sequence[str]]) -> None:
     """Read the task, wait for the end of the harness, clean up, and report failures.
 
     Args:
-        perform: performs the task; returns a sentence about each object that it could not remove.
+        perform: performs the task, given whether the harness died before it asked for that; returns a sentence about
+            each object that it could not remove.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a signal to the harness's whole group must not end us before it
     task = sys.stdin.buffer.readline().decode()
     _say(READY.decode().strip())
+    died = True
     while os.read(0, 1):
-        pass
-    for sentence in perform(task):
+        died = False
+    for sentence in perform(task, died):
         _say(sentence)
 
 

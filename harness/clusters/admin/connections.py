@@ -188,7 +188,7 @@ def refuse(result: Any, what: str) -> None:
 
 
 def unauthorized(result: Any) -> bool:
-    """Whether a part of an answer says that this user lacks the right to something."""
+    """Whether a part of an answer says that this user does not have the right to something."""
     return kafka_errors.for_code(result.error_code) in UNAUTHORIZED
 
 

@@ -32,7 +32,7 @@ def coordinator(brokers: Connections, group: str) -> int:
 
 def operations(brokers: Connections, group: str) -> set[int] | None:
     """The numbers of the operations that this user may perform on a group of this name, whether it exists or not; None:
-    the coordinator does not tell.
+    the coordinator does not report it.
 
     Raises:
         NotAuthorized: the right to ask is missing.

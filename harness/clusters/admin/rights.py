@@ -40,66 +40,72 @@ class Right:
     name: str = ""
 
 
-def lacking(brokers: Mapping[int, Endpoint], access: Mapping[str, str], wanted: Collection[Right]) -> list[Right]:
-    """Those of some rights that this user certainly lacks. Where brokers do not tell, nothing is lacking.
+def missing(brokers: Mapping[int, Endpoint], access: Mapping[str, str], needed: Collection[Right]) -> list[Right]:
+    """The needed rights that this user certainly does not have. Where brokers do not report rights, none is missing.
 
     Raises:
         WaitTimeout: no broker, or no coordinator of a group, answered within 15 s.
     """
     asked = Connections(brokers, access)
     try:
-        return list(_lacking(asked, wanted))
+        return list(_missing(asked, needed))
     finally:
         asked.close()
 
 
-# What a user may do to a resource, by (kind, name); a resource of which brokers do not tell that is missing.
+# The operations that a user may perform on a resource, by (kind, name); without resources of which brokers do not
+# report them.
 _Allowed = Mapping[tuple[str, str], Collection[int]]
 
 
-def _lacking(asked: Connections, wanted: Collection[Right]) -> Iterator[Right]:
-    allowed = {**_of_cluster_and_topics(asked, wanted), **_of_groups(asked, wanted)}
-    for right in wanted:
-        told = allowed.get((right.resource, right.name))
+def _missing(asked: Connections, needed: Collection[Right]) -> Iterator[Right]:
+    allowed = {**_of_cluster_and_topics(asked, needed), **_of_groups(asked, needed)}
+    for right in needed:
+        reported = allowed.get((right.resource, right.name))
         if right.resource == TRANSACTIONAL_ID:
             if unauthorized(asked.request(partial(requests.no_transaction, right.name))):
                 yield right
-        elif told is not None and OPERATIONS[right.operation] not in told and not _allowed_otherwise(asked, right):
+        elif (
+            reported is not None
+            and OPERATIONS[right.operation] not in reported
+            and not _allowed_otherwise(asked, right)
+        ):
             yield right
 
 
-def _of_cluster_and_topics(asked: Connections, wanted: Collection[Right]) -> _Allowed:
-    names = sorted({right.name for right in wanted if right.resource == TOPIC})
+def _of_cluster_and_topics(asked: Connections, needed: Collection[Right]) -> _Allowed:
+    names = sorted({right.name for right in needed if right.resource == TOPIC})
     answer = asked.request(lambda: requests.rights(names))
     found: dict[tuple[str, str], Collection[int]] = {}
     if answer.authorized_operations is not None:
         found[CLUSTER, ""] = answer.authorized_operations
     for topic in answer.topics:
-        told = () if unauthorized(topic) else topic.authorized_operations
-        # Brokers that describe a topic allow that. Where this is not among what they allow, they do not tell.
-        if told is not None and (unauthorized(topic) or OPERATIONS["Describe"] in told):
-            found[TOPIC, topic.name] = told
+        reported = () if unauthorized(topic) else topic.authorized_operations
+        # Brokers that describe a topic allow Describe. If it is not reported as allowed, nothing is reported.
+        if reported is not None and (unauthorized(topic) or OPERATIONS["Describe"] in reported):
+            found[TOPIC, topic.name] = reported
     return found
 
 
-def _of_groups(asked: Connections, wanted: Collection[Right]) -> _Allowed:
+def _of_groups(asked: Connections, needed: Collection[Right]) -> _Allowed:
     found: dict[tuple[str, str], Collection[int]] = {}
-    for name in sorted({right.name for right in wanted if right.resource == GROUP}):
+    for name in sorted({right.name for right in needed if right.resource == GROUP}):
         try:
-            told = groups.operations(asked, name)
+            reported = groups.operations(asked, name)
         except NotAuthorized:
-            told = set()
-        if told is not None:
-            found[GROUP, name] = told
+            reported = set()
+        if reported is not None:
+            found[GROUP, name] = reported
     return found
 
 
 def _allowed_otherwise(asked: Connections, right: Right) -> bool:
-    """Whether a right that is not told is there all the same."""
+    """Whether the user has a right that was not reported."""
     if (right.operation, right.resource) == ("Create", TOPIC):  # Create on the cluster is enough
         (result,) = asked.request(lambda: requests.creation([Topic(right.name, partitions=1)], tried=True)).topics
         return not unauthorized(result)
-    if (right.operation, right.resource) == ("DescribeConfigs", CLUSTER):  # told only to who may describe the cluster
-        answers = (asked.request_once(broker, requests.settings(broker, ())) for broker in asked.brokers)
-        return any(not unauthorized(result) for answer in answers if answer for result in answer.results)
+    if (right.operation, right.resource) == ("DescribeConfigs", CLUSTER):  # reported only with Describe
+        broker = asked.brokers[0]
+        answer = asked.wait(lambda: asked.request_once(broker, requests.settings(broker, ())), "settings of a broker")
+        return not any(map(unauthorized, answer.results))
     return False

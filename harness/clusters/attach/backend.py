@@ -16,14 +16,13 @@ from fencepost.clusters.capabilities import Abilities, always, needed
 from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.names import ATTACH, PREFIX
 from fencepost.errors import PlanError, ScenarioError, refuse
-from fencepost.interfaces import Cluster, HasImpact
+from fencepost.interfaces import Cluster
 from fencepost.model.endpoint import Endpoint
-from fencepost.model.impact import Impact
 from fencepost.model.topic import REPLICAS, Topic
 from fencepost.network import redirects
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
-from fencepost.schedule.plan import Plan, Step
+from fencepost.schedule.plan import Plan
 
 ABILITIES: Abilities = {
     **always("command", "signal", "admin", "deletion", "leaders", "partitions", "offsets", "coordinator"),
@@ -149,21 +148,11 @@ class Attachment:
                 f"the schedule disturbs brokers of {self}, and they belong to others: set may_disrupt_brokers = true "
                 "in the scenario, or remove these faults"
             )
-        changing = ", ".join(sorted({port.name for port in self.published if not port.lasting}))
-        if changing and any(map(_ends_brokers, plan.steps)):
-            yield (
-                f"the schedule ends brokers of {self}, but {changing} would have another port after a start, or would "
-                "be removed: publish a fixed port and leave out --rm, or only pause brokers"
-            )
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that lists what the run would do, if it were permitted."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
-
-
-def _ends_brokers(step: Step) -> bool:
-    return step.hits == "brokers" and isinstance(step.fault, HasImpact) and Impact.ENDS in step.fault.impact
 
 
 def _replicas(topic: Topic) -> str:

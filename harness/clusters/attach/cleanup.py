@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from fencepost.clock import eventually
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import Cleaning
+from fencepost.clusters.attach.request_logs import LOGGER
 from fencepost.clusters.docker import engine
-from fencepost.clusters.docker.broker_output import LOGGER
 from fencepost.errors import FencepostError
 from fencepost.model import TopicPartition
 from fencepost.model.endpoint import Endpoint
 from fencepost.processes.cleanup_process import serve
 
 CLEAN_S = 90.0  # twice the default session time-out
+START_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class CleanupTask:
         prefix: of the names that are removed.
         replicas: of partitions of the offsets topic, in the order that is restored.
         levels: of the request log of each broker.
-        containers: of brokers; they run again afterwards.
+        containers: of the brokers that faults may hit; if the harness died, they run again afterwards.
     """
 
     brokers: Mapping[int, Endpoint]
@@ -37,7 +40,7 @@ class CleanupTask:
     prefix: str
     replicas: Mapping[int, Sequence[int]]
     levels: Mapping[int, str] = field(default_factory=dict)
-    containers: Sequence[str] = ()
+    containers: Mapping[int, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """In the form that the process reads."""
@@ -51,12 +54,13 @@ class CleanupTask:
         brokers = {int(broker): Endpoint(*place) for broker, place in task["brokers"].items()}
         replicas = {int(partition): order for partition, order in task["replicas"].items()}
         levels = {int(broker): level for broker, level in task["levels"].items()}
-        return cls(brokers, task["access"], task["prefix"], replicas, levels, task["containers"])
+        containers = {int(broker): container for broker, container in task["containers"].items()}
+        return cls(brokers, task["access"], task["prefix"], replicas, levels, containers)
 
-    def perform(self, within_s: float) -> list[str]:
-        """Do it; returns a sentence about each failure."""
-        left = self._heal()
+    def perform(self, within_s: float, died: bool = False) -> list[str]:
+        """Do it; returns a sentence about each failure. ``died``: the harness did not undo its faults."""
         admin = ObserverAdmin(self.brokers, self.access)
+        left = self._heal(admin) if died and self.containers else []
         for partition, order in self.replicas.items():
             try:
                 now = admin.replicas(OFFSETS_TOPIC).get(partition, ())
@@ -66,7 +70,8 @@ class CleanupTask:
                 left.append(f"the order {list(order)} of the replicas of {OFFSETS_TOPIC}-{partition} ({error})")
         for broker, level in self.levels.items():
             try:
-                admin.set_log_level(broker, LOGGER, level)
+                if admin.log_level(broker, LOGGER) != level:
+                    admin.set_log_level(broker, LOGGER, level)
             except FencepostError as error:
                 left.append(f"the level of {LOGGER} of broker {broker}, which was {level} ({error})")
         admin.close()
@@ -75,16 +80,18 @@ class CleanupTask:
         cleaning.close()
         return left
 
-    def _heal(self) -> list[str]:
-        """Let the brokers' containers run; returns a sentence about each failure."""
-        if not self.containers:
-            return []
-        try:
-            with engine.client() as running:
-                return engine.run_again(running, self.containers)
-        except FencepostError as error:
-            return [f"the containers of brokers as they are now ({error})"]
+    def _heal(self, admin: ObserverAdmin) -> list[str]:
+        """Let the brokers' containers run, and wait until they serve; returns a sentence about each failure."""
+        left = []
+        for broker, container in self.containers.items():
+            try:
+                with engine.client() as running:
+                    engine.run_again(running, container)
+                eventually(partial(admin.answers, broker), START_S, f"broker {broker} to answer", every_s=0.2)
+            except FencepostError as error:
+                left.append(f"the container of broker {broker} as it is now ({error})")
+        return left
 
 
 if __name__ == "__main__":
-    serve(lambda line: CleanupTask.from_json(line).perform(CLEAN_S))
+    serve(lambda line, died: CleanupTask.from_json(line).perform(CLEAN_S, died))

@@ -22,15 +22,16 @@ from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.capabilities import needed
 from fencepost.clusters.docker.published import PublishedPort
 from fencepost.errors import ClusterError, FaultError, NotAuthorized, PlanError
-from fencepost.interfaces import ClusterSpec
+from fencepost.interfaces import ClusterSpec, HasImpact
 from fencepost.interfaces.network import Links, Packets
 from fencepost.interfaces.process import Interpreter, Node
 from fencepost.model import group_partition
 from fencepost.model.endpoint import Endpoint
+from fencepost.model.impact import Impact
 from fencepost.processes.cleanup_process import CleanupProcess
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
-from fencepost.schedule.plan import Plan
+from fencepost.schedule.plan import Plan, Step
 from fencepost.witnesses import sockets
 
 COORDINATOR_S = 30.0
@@ -194,7 +195,7 @@ def start(
     Raises:
         PlanError: the brokers are not on this machine, and that was not permitted, or the plan has faults of links.
         ProvisionError: the members' environment is missing and could not be created.
-        NotAuthorized: lists the rights that this user lacks.
+        NotAuthorized: lists the missing rights of this user.
         ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
         WaitTimeout: the group gets no coordinator.
     """
@@ -202,14 +203,16 @@ def start(
     interpreters = environments.interpreters(scenario.group.environments, progress)
     progress(f"attaching to the cluster of {attachment.address}")
     brokers, far = _discovered(attachment, scenario, plan)
+    ports = _containers(brokers, attachment.published)
+    _check_containers(brokers, ports, plan)
     with ExitStack() as closing:
         admin = ObserverAdmin(brokers, attachment.access)
         closing.callback(admin.close)
         # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
         with suppress(NotAuthorized):
             eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
-        wanted = rights.needs(scenario, plan, attachment.prefix)
-        hidden = rights.check(attachment.address, brokers, attachment.access, wanted, progress)
+        needs = rights.needs(scenario, plan, attachment.prefix)
+        hidden = rights.check(attachment.address, brokers, attachment.access, needs, progress)
         if scenario.group.protocol == "consumer":
             _agree(admin, next(iter(brokers)), scenario.cluster_spec())
         replicas = admin.replicas(OFFSETS_TOPIC)
@@ -224,28 +227,23 @@ def start(
             closing.callback(before.stop)
         kept = {partition: replicas[partition]} if replicas and needed(plan, "coordinator") else {}
         task = CleanupTask(brokers, attachment.access, attachment.prefix, kept)
-        containers = None
-        if ports := _containers(brokers, attachment.published):
+        containers, nodes, locks = None, None, []
+        if ports and len(ports) == len(brokers):
             containers = ContainerEvidence(owner, admin, foreign, ports, group, scenario.group.silent)
             closing.callback(containers.close)
-            task = replace(task, levels=containers.levels())
-            if needed(plan, "broker-signal"):
-                task = replace(task, containers=[port.container for port in ports.values()])
+            task = replace(task, levels=containers.requests.levels())
+            locks = [lock.fileno() for lock in containers.requests.locks]
+        if containers and needed(plan, "broker-signal"):
+            nodes = containers.nodes()
+            task = replace(task, containers={broker: port.container for broker, port in ports.items()})
+        evidence, closing = containers or foreign, closing.pop_all()
         cluster = AttachedCluster(
-            brokers,
-            attachment.access,
-            admin,
-            containers or foreign,
-            interpreters,
-            progress,
-            closing.pop_all(),
-            before,
-            containers.nodes() if containers and task.containers else None,
+            brokers, attachment.access, admin, evidence, interpreters, progress, closing, before, nodes
         )
     try:
-        cluster.cleaner = CleanupProcess(cleanup.__name__, task.to_json())
+        cluster.cleaner = CleanupProcess(cleanup.__name__, task.to_json(), locks)
         if containers:
-            containers.begin_requests(progress)
+            containers.requests.begin(progress)
     except BaseException:
         cluster.stop()
         raise
@@ -253,7 +251,7 @@ def start(
 
 
 def _discovered(attachment: Asked, scenario: Scenario, plan: Plan) -> tuple[dict[int, Endpoint], list[str]]:
-    """The brokers, and the addresses of those that are not on this machine.
+    """The brokers, and the addresses of brokers that are not on this machine.
 
     Raises:
         PlanError: there are some, and that was not permitted, or the plan has faults of links.
@@ -273,10 +271,34 @@ def _discovered(attachment: Asked, scenario: Scenario, plan: Plan) -> tuple[dict
 
 
 def _containers(brokers: Mapping[int, Endpoint], published: Sequence[PublishedPort]) -> dict[int, PublishedPort]:
-    """The port of each broker's container; empty unless every broker is in a container."""
-    by_number = {port.endpoint.port: port for port in published}
-    found = {broker: by_number[at.port] for broker, at in brokers.items() if at.port in by_number}
-    return found if len(found) == len(brokers) else {}
+    """The port of each broker's container; without brokers of which no container is known."""
+    found: dict[int, PublishedPort] = {}
+    for broker, at in brokers.items():
+        here = [port for port in published if port.leads_to(at)] if on_this_machine(at) else []
+        if len(here) == 1:
+            found[broker] = here[0]
+    shared = len({port.container for port in found.values()}) < len(found)
+    return {} if shared else found
+
+
+def _check_containers(brokers: Mapping[int, Endpoint], ports: Mapping[int, PublishedPort], plan: Plan) -> None:
+    """Raise a PlanError if the plan disturbs brokers, and these cannot be disturbed or would not come back."""
+    disturbs = needed(plan, "broker-signal")
+    if disturbs and (missing := [f"broker {number} at {at}" for number, at in brokers.items() if number not in ports]):
+        raise PlanError(
+            f"the schedule disturbs brokers, but the containers of {', '.join(missing)} were not handed in: use "
+            "compose:FILE with all brokers, or remove these faults"
+        )
+    ends = any(map(_ends_brokers, plan.steps))
+    if ends and (changing := sorted({port.name for port in ports.values() if not port.lasting})):
+        raise PlanError(
+            f"the schedule ends brokers, but {', '.join(changing)} would have another port after a start, or would be "
+            "removed: publish a fixed port and leave out --rm, or only pause brokers"
+        )
+
+
+def _ends_brokers(step: Step) -> bool:
+    return step.hits == "brokers" and isinstance(step.fault, HasImpact) and Impact.ENDS in step.fault.impact
 
 
 def _agree(admin: ObserverAdmin, broker: int, spec: ClusterSpec) -> None:

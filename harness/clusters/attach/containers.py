@@ -11,15 +11,15 @@ from typing import Any
 
 from fencepost.clock import eventually
 from fencepost.clusters.admin import ObserverAdmin
+from fencepost.clusters.attach.broker_output import BrokerOutput
 from fencepost.clusters.attach.evidence import ForeignEvidence
-from fencepost.clusters.cache import ProgressCallback
+from fencepost.clusters.attach.request_logs import RequestLogs
 from fencepost.clusters.docker import engine
-from fencepost.clusters.docker.broker_output import LEVEL, LOGGER, ContainerLogs
 from fencepost.clusters.docker.engine import copy_folder, engine_errors
 from fencepost.clusters.docker.processes import ContainerProcess
 from fencepost.clusters.docker.published import PublishedPort
-from fencepost.clusters.kafka.node_files import complete_lines, lines
-from fencepost.errors import ClusterError, FencepostError, NotShown
+from fencepost.clusters.kafka.node_files import complete_lines
+from fencepost.errors import ClusterError, FencepostError, NotRead, NotShown
 from fencepost.evidence import metadata_log
 from fencepost.processes.owner import ProcessOwner, send, wait_ended
 
@@ -41,7 +41,7 @@ class ContainerBroker:
         self._serves = serves
         with engine_errors(f"finding the container of {self.name}"):
             self._container = engine.containers.get(port.container)
-        self._process = ContainerProcess(self._container)
+            self._process = ContainerProcess(self._container)
 
     @property
     def pid(self) -> int | None:
@@ -72,6 +72,10 @@ class ContainerBroker:
         """
         return wait_ended(self._process, within_s)
 
+    def release(self) -> None:
+        """Close the handle of the container's process."""
+        self._process.release()
+
     def _serves_again(self) -> bool:
         if self.pid is None:
             with engine_errors(f"reading the output of {self.name}"):
@@ -83,8 +87,10 @@ class ContainerBroker:
 class ContainerEvidence:
     """The records of such brokers. Satisfies ``BrokerEvidence``, as long as the owner is open.
 
-    The group's partition of ``__consumer_offsets`` is read by a client. The request log is switched on for the run,
-    from ``begin_requests`` on (KIP-412). It is shown if every broker wrote it into its output all the time.
+    The group's partition of ``__consumer_offsets`` is read by a client.
+
+    Attributes:
+        requests: the request logs, to be switched on.
     """
 
     def __init__(
@@ -107,15 +113,17 @@ class ContainerEvidence:
             ClusterError, WaitTimeout: the engine or a broker refused, or did not answer.
         """
         self._owner, self._admin, self._foreign, self._ports = owner, admin, foreign, ports
-        self._containers, self._no_requests = {b: port.container for b, port in ports.items()}, SILENT if silent else ""
+        self._containers = {broker: port.container for broker, port in ports.items()}
         found = admin.settings(next(iter(ports)), FOLDERS)
         self._folders = [folder for name in FOLDERS for folder in found.get(name, "").split(",") if folder]
         home = Path(tempfile.mkdtemp(prefix="containers-", dir=owner.directory))
         with ExitStack() as closing:
             self._engine = closing.enter_context(engine.client())
-            self._since = {broker: self._started(container) for broker, container in self._containers.items()}
-            self._logs = ContainerLogs(home, self._containers, group)
-            closing.callback(self._logs.close)
+            hidden = SILENT if silent else self._dropping()
+            self._output = BrokerOutput(home, self._containers, group)
+            closing.callback(self._output.close)
+            self.requests = RequestLogs(admin, self._output, self._containers, group, hidden)
+            closing.callback(self.requests.close)
             self._closing = closing.pop_all()
 
     def nodes(self) -> dict[int, ContainerBroker]:
@@ -124,86 +132,54 @@ class ContainerEvidence:
         Raises:
             ClusterError: the engine runs its containers on another machine.
         """
-        return {
-            broker: ContainerBroker(broker, port, self._engine, partial(self._admin.answers, broker))
-            for broker, port in self._ports.items()
-        }
-
-    def levels(self) -> dict[int, str]:
-        """The present level of the request log of each broker, which is to be put back; empty if it stays as it is."""
-        if not self._no_requests:
-            try:
-                return {broker: self._admin.log_level(broker, LOGGER) or "WARN" for broker in self._containers}
-            except FencepostError as error:
-                self._no_requests = str(error)
-        return {}
-
-    def begin_requests(self, progress: ProgressCallback) -> None:
-        """Switch the request log on, and ensure that it appears. If it does not, it will not be shown."""
-        if self._no_requests:
-            return
-        progress("switching the request log of the brokers on")
-        try:
-            for broker in self._containers:
-                self._admin.set_log_level(broker, LOGGER, LEVEL)
-                self._await_now(broker)
-        except FencepostError as error:
-            self._no_requests = str(error)
+        found = {}
+        for broker, port in self._ports.items():
+            found[broker] = ContainerBroker(broker, port, self._engine, partial(self._admin.answers, broker))
+            self._closing.callback(found[broker].release)
+        return found
 
     def request_log(self, broker: int) -> Iterator[str]:
-        """The lines of a broker's request log since the beginning of the run.
-
-        Raises:
-            NotShown: it could not be switched on, or has a gap, as after a restart of the broker.
-        """
-        if why := self._no_requests or self._gap(broker):
-            raise NotShown(f"the request log of these brokers cannot be used: {why}")
-        return lines(self._logs.requests(broker))
+        """See ``RequestLogs.read``."""
+        return self.requests.read(broker)
 
     def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
         """The complete lines of the broker's output since the beginning of the run, from byte ``start`` on."""
-        return complete_lines(self._logs.text(broker), start)
+        return complete_lines(self._output.text(broker), start)
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
         """The output lines of Kafka's dump tool for the metadata log, or see ``ForeignEvidence.dump``.
 
         Raises:
-            NotShown: the container has no metadata log.
+            NotShown: the containers have no metadata log, or its first records were removed after a snapshot.
             NotRead: reading it failed.
         """
         if topic != metadata_log.TOPIC:
             yield from self._foreign.dump(topic, partition)
             return
         with tempfile.TemporaryDirectory(prefix="copied-", dir=self._owner.directory) as folder:
-            yield from self._foreign.decoded(topic, self._metadata_segments(Path(folder)))
+            try:
+                yield from self._foreign.decoded(topic, self._metadata_segments(Path(folder)))
+            except NotShown:
+                raise
+            except FencepostError as error:
+                raise NotRead(f"{topic} could not be read: {error}") from error
 
     def collect_logs(self, into: Path) -> None:
         """Copy the output of the brokers into a folder."""
-        self._logs.copy(into)
+        self._output.copy(into)
 
     def close(self) -> None:
         """Stop following the output. May be called twice."""
         self._closing.close()
 
-    def _await_now(self, broker: int) -> None:
-        # The answer to a question about a logger that does not exist is empty; the broker logs the question.
-        self._logs.await_now(broker, lambda mark: self._admin.log_level(broker, mark))
-
-    def _gap(self, broker: int) -> str:
-        """Why the broker's request log may not be whole; empty if it is, up to now."""
-        try:
-            if self._started(self._containers[broker]) != self._since[broker]:
-                return f"broker {broker} was restarted during the run, and logs no requests after its start"
-            if (level := self._admin.log_level(broker, LOGGER)) != LEVEL:
-                return f"somebody set the level of {LOGGER} of broker {broker} to {level} during the run"
-            self._await_now(broker)
-        except FencepostError as error:
-            return str(error)
+    def _dropping(self) -> str:
+        """Why the engine may drop lines of the output; empty: it does not."""
+        for broker, container in self._containers.items():
+            with engine_errors(f"reading the log driver of broker {broker}"):
+                logging = self._engine.api.inspect_container(container)["HostConfig"]["LogConfig"]
+            if logging["Type"] == "none" or (logging["Config"] or {}).get("mode") == "non-blocking":
+                return f"the container of broker {broker} has a log driver that drops lines"
         return ""
-
-    def _started(self, container: str) -> str:
-        with engine_errors("reading when a container was started"):
-            return str(self._engine.api.inspect_container(container)["State"]["StartedAt"])
 
     def _metadata_segments(self, into: Path) -> Sequence[Path]:
         """Copies of the segments of the metadata log, which every broker has."""
@@ -211,5 +187,12 @@ class ContainerEvidence:
         for folder in self._folders:
             for container in self._containers.values():
                 if copy_folder(self._engine, container, f"{folder}/{place}", into, ".log"):
-                    return sorted((into / place).glob("*.log"))
+                    return _whole(sorted((into / place).glob("*.log")))
         raise NotShown(f"the containers have no {place} in {' or '.join(self._folders) or 'a folder that they show'}")
+
+
+def _whole(segments: Sequence[Path]) -> Sequence[Path]:
+    """The segments of a partition. Raises NotShown: its first records are missing."""
+    if not segments or int(segments[0].stem):
+        raise NotShown(f"the first records of {metadata_log.TOPIC} were removed: only a snapshot has them")
+    return segments

@@ -1,4 +1,4 @@
-"""The rights that a run needs in a cluster of others, and what is said when some are lacking.
+"""The rights that a run needs in a cluster of others, and the message if some are missing.
 
 Kafka's documentation, "Authorization and ACLs", has the right that each request needs.
 """
@@ -25,13 +25,13 @@ CONFIGS = "DescribeConfigs"
 # Where a right serves evidence alone, what is lost without it.
 WITHOUT = {
     (TOPIC, OFFSETS_TOPIC): "the group's log in __consumer_offsets is not read, so kinds that need it are not judged",
-    (TOPIC, PREFIX): "the settings of topics are not read, so those of the scenario count, else Kafka's defaults",
+    (TOPIC, PREFIX): "the settings of topics are not read, so the scenario's settings count, else Kafka's defaults",
     (CLUSTER, ""): "the settings of brokers are not read, so Kafka's defaults count",
 }
 
 
 def needs(scenario: Scenario, plan: Plan, run_prefix: str) -> tuple[list[Right], list[Right]]:
-    """The rights without which a run cannot be performed, and those that serve evidence alone."""
+    """The rights without which a run cannot be performed, and the rights that only evidence needs."""
     names = scenario.names(plan.seed, run_prefix)
     topics = [names.in_cluster(topic.name) for topic in (*scenario.topics, *scenario.outputs())]
     settings = [*(Right(CONFIGS, TOPIC, topic) for topic in topics), Right(CONFIGS, CLUSTER)]
@@ -56,47 +56,47 @@ def check(
     address: Endpoint,
     brokers: Mapping[int, Endpoint],
     access: Mapping[str, str],
-    wanted: tuple[Collection[Right], Collection[Right]],
+    of_run: tuple[Collection[Right], Collection[Right]],
     progress: ProgressCallback,
 ) -> str:
-    """Refuse a run whose user lacks rights (``wanted``: see ``needs``); say which evidence it may not read.
+    """Refuse a run whose user has not all rights (``of_run``: see ``needs``); report the evidence that it may not read.
 
     Returns:
         Why the group's log cannot be read; empty: it can.
 
     Raises:
-        NotAuthorized: lists all rights that are lacking, as commands for the cluster's owner.
+        NotAuthorized: lists all missing rights, as commands for the cluster's owner.
         WaitTimeout: no broker answered within 15 s.
     """
-    musts, evidence = wanted
-    found = rights.lacking(brokers, access, [*musts, *evidence])
-    lacked = _commands(address, access, [right for right in found if right in musts])
+    musts, evidence = of_run
+    found = rights.missing(brokers, access, [*musts, *evidence])
+    missing = _commands(address, access, [right for right in found if right in musts])
     helpful = _commands(address, access, [right for right in found if right not in musts])
-    if lacked:
+    if missing:
         more = ["Without these, less is judged:", *helpful.values()] if helpful else []
         raise NotAuthorized(
             "\n".join(
                 [
-                    f"this user lacks rights that the run needs in the cluster of {address}, and nothing was created. "
-                    "The cluster's owner can grant them:",
-                    *lacked.values(),
+                    f"this user has not all rights that the run needs in the cluster of {address}. Its "
+                    "owner can grant them; nothing was created:",
+                    *missing.values(),
                     *more,
                 ]
             )
         )
-    told = {
+    without = {
         place: f"{WITHOUT[place]}. The cluster's owner can grant the right to read them: {command}"
         for place, command in helpful.items()
     }
-    for sentence in told.values():
+    for sentence in without.values():
         progress(sentence)
-    return told.get((TOPIC, OFFSETS_TOPIC), "")
+    return without.get((TOPIC, OFFSETS_TOPIC), "")
 
 
-def _commands(address: Endpoint, access: Mapping[str, str], lacked: Collection[Right]) -> dict[tuple[str, str], str]:
+def _commands(address: Endpoint, access: Mapping[str, str], missing: Collection[Right]) -> dict[tuple[str, str], str]:
     """The commands that grant some rights to this and all later runs, by kind and name of the resource."""
     found: dict[tuple[str, str], list[str]] = {}
-    for right in lacked:
+    for right in missing:
         operations = found.setdefault((right.resource, PREFIX if right.name.startswith(PREFIX) else right.name), [])
         if right.operation not in operations:
             operations.append(right.operation)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache as once
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from fencepost.errors import ClusterError, FencepostError, ProvisionError
@@ -26,6 +26,7 @@ ANSWER_S = 3
 CALL_S = 60.0
 PULL_S = 900.0
 RYUK_S = 10.0
+_STARTING_RYUK = Lock()
 NO_ENGINE = "no Docker engine answers: start one (dockerd), or set DOCKER_HOST"
 # Official and without a host in its name, so that any registry of the engine can serve it.
 GO_IMAGE = "golang:1.24-alpine"
@@ -95,30 +96,38 @@ def container(image: str, timeout_s: float = CALL_S) -> DockerContainer:
     return DockerContainer(image, {"timeout": timeout_s})
 
 
-@once
 def start_ryuk() -> None:
     """Begin to start Ryuk, once in a process: it removes containers and networks if this process and its reaper die.
 
-    Nothing depends on it or waits for it. All goes on without Ryuk where testcontainers is told so, if the image is not
-    there and cannot be pulled, or if it does not start.
+    Nothing depends on it or waits for it. The run goes on without Ryuk if testcontainers is configured so, if the image
+    is not there and cannot be pulled, or if it does not start. A Ryuk that the user's own containers started is used.
     """
-    from testcontainers.core.config import testcontainers_config as config
+    with _STARTING_RYUK:
+        _start_ryuk_once()
 
+
+@once
+def _start_ryuk_once() -> None:
+    from testcontainers.core.config import testcontainers_config as config
+    from testcontainers.core.container import Reaper
+
+    if Reaper._instance is not None:
+        return
     # Where names of images have a prefix, testcontainers 4.15 takes Ryuk for one more container (its issue 1085).
     if not (config.ryuk_disabled or config.hub_image_name_prefix):
-        Thread(target=_start_ryuk, name="ryuk").start()
-    config.ryuk_disabled = True  # no container starts it once more
+        Thread(target=_start_ryuk, name="ryuk", daemon=True).start()
+    config.ryuk_disabled = True  # no container waits for it
 
 
 def _start_ryuk() -> None:
     from testcontainers.core.config import testcontainers_config as config
+    from testcontainers.core.container import Reaper
     from testcontainers.core.labels import SESSION_ID
 
     try:
-        from testcontainers.core.container import Reaper
-
         must_have(config.ryuk_image, RYUK_S)
         Reaper.get_instance()
+        config.ryuk_disabled = False  # the user's own containers find it
     except Exception:  # whatever the library raises: our reaper removes the same
         with suppress(ProvisionError), client() as running:
             running.containers.get(f"testcontainers-ryuk-{SESSION_ID}").remove(force=True)
@@ -170,8 +179,11 @@ def copy_folder(engine: Any, container: str, folder: str, into: Path, ending: st
             stream, _ = engine.api.get_archive(container, folder)
         except NotFound:
             return False
-        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
-            tar.extractall(into, [one for one in tar if one.name.endswith(ending)], filter="data")
+        try:
+            with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
+                tar.extractall(into, [one for one in tar if one.name.endswith(ending)], filter="data")
+        except (tarfile.TarError, OSError) as error:
+            raise ClusterError(f"the copy of {folder} in a container cannot be read: {error}") from error
     return True
 
 
@@ -222,18 +234,10 @@ def _copy(container: Any, path: str, into: Path) -> bool:
     return True
 
 
-def run_again(engine: Any, containers: Sequence[str]) -> list[str]:
-    """Let paused containers run, and start those that have ended; returns a sentence about each failure."""
-    from docker.errors import DockerException
-
-    left = []
-    for container in containers:
-        try:
-            state = engine.api.inspect_container(container)["State"]
-            if state["Paused"]:
-                engine.api.unpause(container)
-            elif not state["Running"]:
-                engine.api.start(container)
-        except DockerException as error:
-            left.append(f"the container {container[:12]} as it is now ({error})")
-    return left
+def run_again(engine: Any, container: str) -> None:
+    """Let a paused container run, or start one that has ended. Raises DockerException, RequestException."""
+    state = engine.api.inspect_container(container)["State"]
+    if state["Paused"]:
+        engine.api.unpause(container)
+    elif not state["Running"]:
+        engine.api.start(container)

@@ -193,6 +193,8 @@ class Containers:
         Raises:
             ClusterError: the engine refused, or its containers are not on this machine.
         """
+        from docker.errors import APIError
+
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
         self._make_room(place)
@@ -206,7 +208,8 @@ class Containers:
                 for name, at in [*place.networks.items()][1:]:
                     self._join(made, name, at)
             except BaseException:
-                made.stop()
+                with suppress(APIError):  # it is gone
+                    made.stop()
                 raise
         self._lives.append(life)
         return life

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +26,23 @@ class PublishedPort:
         endpoint: where it can be reached on this machine.
         container, name: the container's id and name.
         lasting: whether the port is the same when the container has ended and was started again.
+        anywhere: whether it is published at all addresses of this machine.
     """
 
     endpoint: Endpoint
     container: str = ""
     name: str = ""
     lasting: bool = False
+    anywhere: bool = False
+
+    def leads_to(self, address: Endpoint) -> bool:
+        """Whether clients on this machine that use an ``address`` of this machine reach the container."""
+        if address.port != self.endpoint.port:
+            return False
+        try:
+            return self.anywhere or socket.gethostbyname(address.host) == self.endpoint.host
+        except OSError:
+            return False
 
 
 def by_container(name: str) -> list[PublishedPort]:
@@ -99,7 +111,7 @@ def _ports(container: Any) -> Iterator[PublishedPort]:
                 if ":" not in host:  # else the same port of IPv6
                     endpoint = Endpoint(LOOPBACK if host in ANYWHERE else host, int(port))
                     lasting = port in numbers and not asked["AutoRemove"]
-                    yield PublishedPort(endpoint, container.id, container.name, lasting)
+                    yield PublishedPort(endpoint, container.id, container.name, lasting, host in ANYWHERE)
 
 
 def _files(container: Any) -> set[Path]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import http.client
 import inspect
 import json
 import ssl
@@ -69,13 +70,13 @@ class TokenEndpoint:
         try:
             with self._opener.open(request, timeout=ANSWER_S) as answer:
                 found = json.loads(answer.read(MOST_BYTES))
-            return str(found["access_token"]), float(found.get("expires_in", 0))
+            return str(found["access_token"]), float(found.get("expires_in") or 0)
         except urllib.error.HTTPError as error:
             error.close()
             raise OSError("the token endpoint %s refused: %d %s" % (self._shown, error.code, error.reason)) from None
         except (KeyError, TypeError, ValueError):
             raise OSError("the answer of the token endpoint %s has no access_token" % self._shown) from None
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise OSError("the token endpoint %s did not answer: %s" % (self._shown, error)) from error
 
 

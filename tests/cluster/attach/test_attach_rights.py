@@ -1,4 +1,4 @@
-"""Attached as a user with exactly the rights that the page lists; and what is said where one of them is lacking."""
+"""Attached as a user with exactly the rights that the page lists, and the messages if one of them is missing."""
 
 from __future__ import annotations
 
@@ -137,21 +137,21 @@ def grant(cluster: ManagedCluster, bindings: Collection[AclBinding]) -> None:
         answer.result(LONG_S)
 
 
-def lacking(backend: Attachment) -> set[tuple[str, str, str]]:
-    """What is lacking for everything that a run may need, as the page names it."""
+def missing(backend: Attachment) -> set[tuple[str, str, str]]:
+    """The missing rights of everything that a run may need, as the page names them."""
     brokers = discover(backend.address, backend.access)
     musts, evidence = needs(ALL, ALL.plan(1), backend.prefix)
-    found = rights.lacking(brokers, backend.access, [*musts, *evidence])
+    found = rights.missing(brokers, backend.access, [*musts, *evidence])
     return {(one.operation, one.resource, re.sub("^fencepost-.*", "fencepost-", one.name)) for one in found}
 
 
 def has(backend: Attachment, *without: tuple[str, str, str]) -> None:
     """Brokers learn of rights one after the other."""
     eventually(
-        lambda: lacking(backend) == set(without),
+        lambda: missing(backend) == set(without),
         LONG_S,
         f"all brokers to know the rights without {without}",
-        state=lambda: str(lacking(backend)),
+        state=lambda: str(missing(backend)),
     )
 
 
@@ -245,12 +245,12 @@ def granting(cluster: ManagedCluster, kafka: str, command: str) -> None:
     subprocess.run(jvm.command(tool, *arguments), check=True, capture_output=True, timeout=LONG_S)
 
 
-def test_a_run_without_rights_is_refused_with_all_that_is_lacking(
+def test_a_run_without_rights_is_refused_with_all_that_is_missing(
     brokers: ManagedCluster, kafka: str, backend: Attachment, tmp_path: Path
 ) -> None:
     before = there(brokers)
-    lacks = pytest.raises(NotAuthorized, match="lacks rights that the run needs in the cluster of")
-    with ProcessOwner.open(tmp_path) as owner, lacks as refused:
+    refusal = pytest.raises(NotAuthorized, match="has not all rights that the run needs in the cluster of")
+    with ProcessOwner.open(tmp_path) as owner, refusal as refused:
         backend.start(ALL, ALL.plan(1), owner, quiet)
     assert there(brokers) == before
     assert SECRET not in str(refused.value)

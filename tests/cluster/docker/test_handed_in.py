@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -29,10 +30,12 @@ from fencepost.clusters.admin import ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attach import handed_in
 from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.attach.cleanup import CLEAN_S
 from fencepost.clusters.attach.containers import ContainerEvidence
+from fencepost.clusters.attach.request_logs import LEVEL, LOCK, LOGGER
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.docker import published
-from fencepost.clusters.docker.broker_output import LEVEL, LOGGER
+from fencepost.clusters.docker.published import LOOPBACK
 from fencepost.clusters.kafka import provision
 from fencepost.clusters.selection import backend
 from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError, WaitTimeout
@@ -101,8 +104,11 @@ def image(engine: Any) -> str:
 def kafka(image: str) -> Iterator[KafkaContainer]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(testcontainers_config, "ryuk_disabled", True)  # its image is in a registry
-        with KafkaContainer(image).with_kraft().start(timeout=LONG_S * 2) as started:
-            yield started
+        started = KafkaContainer(image).with_kraft()
+        try:
+            yield started.start(timeout=LONG_S * 2)
+        finally:
+            started.stop()
 
 
 def valid(run: Path, spark: Spark) -> Verdict:
@@ -111,6 +117,14 @@ def valid(run: Path, spark: Spark) -> Verdict:
     assert verdict.validity is Validity.VALID, [(check.check, check.reason) for check in verdict.checks]
     assert [fault["took_effect"] for fault in verdict.faults] == [True] * len(verdict.faults)
     return verdict
+
+
+def is_free(container: str) -> bool:
+    """Whether no run, nor its clean-up, holds the container's request log."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.bind(LOCK.format(container))
+        return True
+    return False
 
 
 def levels(address: Endpoint) -> dict[int, str]:
@@ -184,8 +198,14 @@ def test_brokers_are_disturbed_only_with_permission_and_if_they_come_back(kafka:
     with pytest.raises(PlanError, match=r"disturbs brokers of container:.*: set may_disrupt_brokers = true in the sc"):
         guest.permit(paused, paused.plan(1))
     guest.permit(replace(paused, may_disrupt_brokers=True), paused.plan(1))
-    with pytest.raises(PlanError, match=rf"ends brokers of .*, but {wrapped} would have another port after a start"):
-        guest.permit(replace(killed, may_disrupt_brokers=True), killed.plan(1))
+    with ProcessOwner.open() as owner:
+        with pytest.raises(PlanError, match=rf"ends brokers, but {wrapped} would have another port after a start"):
+            guest.start(killed, killed.plan(1), owner, quiet)
+        elsewhere = replace(
+            guest, published=[replace(port, endpoint=Endpoint(LOOPBACK, 1)) for port in guest.published]
+        )
+        with pytest.raises(PlanError, match=r"the containers of broker 1 at \S+ were not handed in"):
+            elsewhere.start(paused, paused.plan(1), owner, quiet)
 
 
 def test_a_killed_harness_leaves_no_paused_broker_and_no_changed_log_level(
@@ -220,9 +240,10 @@ def test_a_killed_harness_leaves_no_paused_broker_and_no_changed_log_level(
         "the broker to run again, and its log level to be put back",
         forgive=(ClusterError, WaitTimeout),
     )
+    eventually(lambda: is_free(str(container.id)), CLEAN_S, "the run's clean-up to end", every_s=0.2)
 
 
-def test_a_request_log_that_somebody_switched_off_is_not_shown(kafka: KafkaContainer) -> None:
+def test_a_request_log_is_not_shown_to_two_runs_at_once_or_if_somebody_switched_it_off(kafka: KafkaContainer) -> None:
     guest = handed_in.attachment(handed_in.name_of(kafka))
     with ProcessOwner.open() as owner:
         cluster = guest.start(SCENARIO, SCENARIO.plan(1), owner, quiet)
@@ -230,8 +251,15 @@ def test_a_request_log_that_somebody_switched_off_is_not_shown(kafka: KafkaConta
             assert isinstance(cluster.evidence, ContainerEvidence)
             (broker,) = cluster.brokers
             assert not list(cluster.evidence.request_log(broker))
+            other = guest.for_another_run().start(SCENARIO, SCENARIO.plan(1), owner, quiet)
+            try:
+                with pytest.raises(NotShown, match="another run on this machine has switched it on"):
+                    other.evidence.request_log(broker)
+            finally:
+                other.stop()
+            assert not list(cluster.evidence.request_log(broker))
             cluster.admin.set_log_level(broker, LOGGER, "WARN")
-            with pytest.raises(NotShown, match=rf"somebody set the level of {LOGGER} of broker {broker} to WARN"):
+            with pytest.raises(NotShown, match=rf"the level of {LOGGER} of broker {broker} was set to WARN"):
                 cluster.evidence.request_log(broker)
         finally:
             cluster.stop()
@@ -301,4 +329,4 @@ def test_a_correct_group_is_valid_on_a_compose_project(project: Path, chaos_spar
     run = runner.run(disturbed, plan=disturbed.plan(3), runs=tmp_path / "runs", backend=attachment.for_another_run())
     verdict = valid(run, chaos_spark)
     assert "silent-commit-failure" in verdict.unjudged
-    assert "broker 2 was restarted during the run" in next(iter(verdict.unjudged.values()))
+    assert "broker 2: its output could not be followed all the time: it ended" in next(iter(verdict.unjudged.values()))

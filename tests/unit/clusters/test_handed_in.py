@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from fencepost.clusters.addresses import on_this_machine
+from fencepost.clusters.attach.broker_output import wall_ms
 from fencepost.clusters.attach.handed_in import name_of, scheme_of
-from fencepost.clusters.docker.broker_output import wall_ms
+from fencepost.clusters.docker.published import PublishedPort
 from fencepost.errors import ScenarioError
 from fencepost.model.endpoint import Endpoint
 
@@ -67,6 +68,21 @@ def test_a_name_of_a_back_end_may_name_a_container_or_a_compose_file() -> None:
         *("container:", "compose:"),
         *("", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("address", "anywhere", "reaches"),
+    [
+        (Endpoint("127.0.0.1", 9092), False, True),
+        (Endpoint("localhost", 9092), False, True),
+        (Endpoint("127.0.0.2", 9092), False, False),
+        (Endpoint("127.0.0.2", 9092), True, True),
+        (Endpoint("127.0.0.1", 9093), True, False),
+        (Endpoint("no-such-host.invalid", 9092), False, False),
+    ],
+)
+def test_a_published_port_is_that_of_an_address(address: Endpoint, anywhere: bool, reaches: bool) -> None:
+    assert PublishedPort(Endpoint("127.0.0.1", 9092), anywhere=anywhere).leads_to(address) == reaches
 
 
 def test_addresses_of_interfaces_are_on_this_machine() -> None:

@@ -28,6 +28,7 @@ KNOWN = {
     "fcntl",
     "functools",
     "hashlib",
+    "http",
     "importlib",
     "inspect",
     "itertools",

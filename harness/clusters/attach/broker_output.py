@@ -16,15 +16,15 @@ from fencepost.clock import eventually
 from fencepost.clusters.docker import engine
 from fencepost.clusters.kafka.node_files import REQUEST_LOG
 
-LOGGER, LEVEL = "kafka.request.logger", "DEBUG"
 MARK_S, END_S, LOOK_S = 15.0, 5.0, 0.3
 QUARTER_S = 15 * 60
 _MARK = re.compile(r"fencepost-mark-\d+")
-# Images of Kafka and of Confluent write ``[2026-11-30 09:05:14,123] DEBUG Completed request:{...} (logger)``.
-_COMPLETED = re.compile(r"\[(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3}).* (Completed request:\{.*\})")
+# The images of Kafka and of Confluent begin a line with ``[2026-11-30 09:05:14,123]``.
+_HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})\]")
+_COMPLETED = re.compile(r" \w+ (Completed request:\{.*\})")
 
 
-class ContainerLogs:
+class BrokerOutput:
     """Follows the output of each broker from now on. The requests of one group are stored apart from the text."""
 
     def __init__(self, home: Path, containers: Mapping[int, str], group: str) -> None:
@@ -37,21 +37,26 @@ class ContainerLogs:
         Raises:
             ProvisionError: no engine answers.
         """
-        self._marks = 0
-        self._followers = {
-            broker: _Follower(container, home / f"broker-{broker}.log", home / f"broker-{broker}-{REQUEST_LOG}", group)
-            for broker, container in containers.items()
-        }
-        for follower in self._followers.values():
-            follower.start()
+        self._marks, self._followers = 0, dict[int, Follower]()
+        with ExitStack() as closing:
+            for broker, container in containers.items():
+                files = home / f"broker-{broker}.log", home / f"broker-{broker}-{REQUEST_LOG}"
+                self._followers[broker] = Follower(container, *files, group)
+                closing.callback(self._followers[broker].stop)
+                self._followers[broker].start()
+            self._closing = closing.pop_all()
 
     def text(self, broker: int) -> Path:
-        """The file with the broker's text log."""
+        """The file with the broker's text log, whose times are UTC."""
         return self._followers[broker].text
 
     def requests(self, broker: int) -> Path:
         """The file with the broker's request log, in the form of ``BrokerEvidence.request_log``."""
         return self._followers[broker].requests
+
+    def gap(self, broker: int) -> str:
+        """Why a request of the group may be missing in the broker's file; empty: none is, up to the last mark."""
+        return self._followers[broker].gap
 
     def await_now(self, broker: int, ask: Callable[[str], object]) -> None:
         """Wait until all requests that the broker has answered by now are in its file.
@@ -60,7 +65,7 @@ class ContainerLogs:
             ask: sends the broker a request that contains a text.
 
         Raises:
-            WaitTimeout: a request did not appear in the output, for example because the broker writes it elsewhere.
+            WaitTimeout: the request did not appear in the output in a form that is known.
         """
         self._marks += 1
         mark, follower = f"fencepost-mark-{self._marks}", self._followers[broker]
@@ -69,7 +74,8 @@ class ContainerLogs:
             lambda: mark in follower.marks,
             MARK_S,
             f"a request in the output of broker {broker}",
-            state=lambda: follower.failure,
+            state=lambda: follower.gap,
+            hint="Does it write kafka.request.logger to its standard output, with lines like Kafka's own images?",
         )
 
     def copy(self, into: Path) -> None:
@@ -81,70 +87,81 @@ class ContainerLogs:
 
     def close(self) -> None:
         """Stop following. May be called twice."""
-        for follower in self._followers.values():
-            follower.stop()
+        self._closing.close()
 
 
-class _Follower(threading.Thread):
-    """Follows one container over its restarts."""
+class Follower(threading.Thread):
+    """Follows one container over its restarts; see ``BrokerOutput``."""
 
     def __init__(self, container: str, text: Path, requests: Path, group: str) -> None:
-        super().__init__(name=f"logs of {text.stem}", daemon=True)
-        self.text, self.requests, self._group = text, requests, f'"{group}"'
+        super().__init__(name=f"output of {text.stem}", daemon=True)
+        self.text, self.requests, self._group = text, requests, group
         self.marks: set[str] = set()
-        self.failure = ""
+        self.gap = ""
         self._container, self._since = container, time.time()
-        self._closing = ExitStack()
-        self._api = self._closing.enter_context(engine.client(None)).api  # without a limit: a broker may be silent
         self._over, self._rest = threading.Event(), b""
         self._stream: Any = None
         for path in (text, requests):
             path.touch()
+        self._closing = ExitStack()
+        self._api = self._closing.enter_context(engine.client(None)).api  # without a limit: a broker may be silent
 
     def run(self) -> None:
-        from docker.errors import DockerException
-        from requests.exceptions import RequestException
-
-        with self.text.open("a") as text, self.requests.open("a") as requests:
-            while not self._over.is_set():
-                try:
+        """Follow until ``stop``."""
+        while not self._over.is_set():
+            try:
+                with self.text.open("a") as text, self.requests.open("a") as requests:
                     self._follow(text, requests)
-                except (DockerException, RequestException) as error:
-                    self.failure = str(error)[:300]
-                self._over.wait(LOOK_S)  # it ended, and may be started again
+                why = "it ended"
+            except Exception as error:  # whatever the library raises: what follows may be missing
+                why = str(error)[:300] or type(error).__name__
+            if not self._over.is_set():
+                self.gap = self.gap or f"its output could not be followed all the time: {why}"
+                self._over.wait(LOOK_S)  # the container ended, and may be started again
 
     def stop(self) -> None:
+        """Stop following, and close the connection to the engine."""
         self._over.set()
-        self._close_stream()
+        with suppress(Exception):  # whatever the library meets while it closes a socket
+            self._close_stream()
         self.join(END_S)
         self._closing.close()
 
     def _follow(self, text: Any, requests: Any) -> None:
-        since, self._since = self._since, time.time()
-        self._stream = self._api.logs(self._container, stream=True, follow=True, since=since)
+        self._rest = b""
+        self._stream = self._api.logs(self._container, stream=True, follow=True, since=self._since)
+        self._since = time.time()
         if self._over.is_set():
             self._close_stream()
             return
         for part in self._stream:
             *lines, self._rest = (self._rest + part).split(b"\n")
             for line in lines:
-                self._take(line.decode(errors="replace").rstrip("\r"), text, requests)
+                self.take(line.decode(errors="replace").rstrip("\r"), text, requests)
             text.flush()
             requests.flush()
             self._since = time.time()
 
-    def _take(self, line: str, text: Any, requests: Any) -> None:
+    def take(self, line: str, text: Any, requests: Any) -> None:
+        """Write a line into the file that it belongs to, with its time in UTC."""
+        head = _HEAD.match(line)
+        at_ms = wall_ms(head[1], head[2], head[3], time.time()) if head else 0
         if "Completed request:" not in line:
-            text.write(f"{line}\n")
+            moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+            text.write(f"[{moment:%F %T},{at_ms % 1000:03}]{line[head.end() :]}\n" if head else f"{line}\n")
             return
-        self.marks.update(_MARK.findall(line))
-        if self._group in line and (found := _COMPLETED.match(line)):
-            requests.write(f"{wall_ms(found[1], found[2], found[3], time.time())} {found[4]}\n")
+        found = _COMPLETED.match(line, head.end()) if head else None
+        if found:
+            self.marks.update(_MARK.findall(line))
+        if self._group in line:
+            if found:
+                requests.write(f"{at_ms} {found[1]}\n")
+            else:
+                self.gap = f"it writes requests in another form than Kafka's own images: {line[:80]!r}"
 
     def _close_stream(self) -> None:
-        with suppress(OSError, AttributeError):  # the library meets a socket that was never opened
-            if self._stream is not None:
-                self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
 
 
 def wall_ms(date: str, clock: str, ms: str, read_s: float) -> int:
