@@ -135,19 +135,14 @@ class Attachment:
         on_links = needed(plan, "packets", "links")
         if on_links and "SSL" in self.access.get("security.protocol", "").upper():
             yield f"{self} needs TLS, but links can be checked only without it: remove the faults that disturb links"
-        yield from self._disruptions(scenario, plan)
-        if not self.permitted and not on_this_machine(self.address):
-            why = f"{self.address.host} is not known to be an address of this machine"
-            yield self.refusal(why, scenario, plan)
-
-    def _disruptions(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
-        if not self.published or not needed(plan, "broker-signal"):
-            return
-        if not scenario.may_disrupt_brokers:
+        if self.published and needed(plan, "broker-signal") and not scenario.may_disrupt_brokers:
             yield (
                 f"the schedule disturbs brokers of {self}, and they belong to others: set may_disrupt_brokers = true "
                 "in the scenario, or remove these faults"
             )
+        if not self.permitted and not on_this_machine(self.address):
+            why = f"{self.address.host} is not known to be an address of this machine"
+            yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that lists what the run would do, if it were permitted."""

@@ -110,7 +110,8 @@ class Follower(threading.Thread):
         """Follow until ``stop``."""
         while not self._over.is_set():
             try:
-                with self.text.open("a") as text, self.requests.open("a") as requests:
+                # Written line by line: what precedes a mark is in the file when the mark is noticed.
+                with self.text.open("a", buffering=1) as text, self.requests.open("a", buffering=1) as requests:
                     self._follow(text, requests)
                 why = "it ended"
             except Exception as error:  # whatever the library raises: what follows may be missing
@@ -138,26 +139,24 @@ class Follower(threading.Thread):
             *lines, self._rest = (self._rest + part).split(b"\n")
             for line in lines:
                 self.take(line.decode(errors="replace").rstrip("\r"), text, requests)
-            text.flush()
-            requests.flush()
             self._since = time.time()
 
     def take(self, line: str, text: Any, requests: Any) -> None:
         """Write a line into the file that it belongs to, with its time in UTC."""
+        request, of_group, marks = "Completed request:" in line, self._group in line, _MARK.findall(line)
+        if request and not (of_group or marks):
+            return  # most lines of a busy broker
         head = _HEAD.match(line)
         at_ms = wall_ms(head[1], head[2], head[3], time.time()) if head else 0
-        if "Completed request:" not in line:
+        if not request:
             moment = datetime.fromtimestamp(at_ms / 1000, UTC)
             text.write(f"[{moment:%F %T},{at_ms % 1000:03}]{line[head.end() :]}\n" if head else f"{line}\n")
-            return
-        found = _COMPLETED.match(line, head.end()) if head else None
-        if found:
-            self.marks.update(_MARK.findall(line))
-        if self._group in line:
-            if found:
+        elif head and (found := _COMPLETED.match(line, head.end())):
+            if of_group:
                 requests.write(f"{at_ms} {found[1]}\n")
-            else:
-                self.gap = f"it writes requests in another form than Kafka's own images: {line[:80]!r}"
+            self.marks.update(marks)
+        elif of_group:
+            self.gap = f"it writes requests in another form than Kafka's own images: {line[:80]!r}"
 
     def _close_stream(self) -> None:
         if self._stream is not None:

@@ -114,9 +114,10 @@ def _start_ryuk_once() -> None:
     if Reaper._instance is not None:
         return
     # Where names of images have a prefix, testcontainers 4.15 takes Ryuk for one more container (its issue 1085).
-    if not (config.ryuk_disabled or config.hub_image_name_prefix):
-        Thread(target=_start_ryuk, name="ryuk", daemon=True).start()
+    possible = not (config.ryuk_disabled or config.hub_image_name_prefix)
     config.ryuk_disabled = True  # no container waits for it
+    if possible:
+        Thread(target=_start_ryuk, name="ryuk", daemon=True).start()
 
 
 def _start_ryuk() -> None:
