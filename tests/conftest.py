@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from fault_table import FaultTable
@@ -57,6 +60,21 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if report.skipped:
         _fail_on_ci(report, "every module")
     return report
+
+
+@pytest.fixture
+def shop_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The database of the services in ``examples/apps``, and the current folder is theirs.
+
+    It is made before they start: SQLite does not wait for a lock when it switches a file to WAL, so some of several
+    processes that do it at the same time fail.
+    """
+    path = tmp_path / "orders.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    monkeypatch.chdir(Path(__file__).parent / "examples" / "apps")
+    monkeypatch.setenv("SHOP_DATABASE", str(path))
+    return path
 
 
 def _fail_on_ci(report: pytest.TestReport | pytest.CollectReport, what: str) -> None:

@@ -7,7 +7,7 @@ for values, and quote the column ``"offset"``, which is a reserved word in Postg
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,11 +18,11 @@ PLACE = "store.json"  # the address of the database, if it is not the file
 BUSY_S = 30  # a writer may be suspended in the middle of a transaction
 NO_PSYCOPG = "the store is in PostgreSQL, which needs psycopg in this Python: pip install 'psycopg[binary]'"
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS leases (topic TEXT, partition BIGINT, owner TEXT, token BIGINT, until_ns BIGINT,"
+    "CREATE TABLE leases (topic TEXT, partition BIGINT, owner TEXT, token BIGINT, until_ns BIGINT,"
     " PRIMARY KEY (topic, partition))",
-    "CREATE TABLE IF NOT EXISTS effects (seq {counted},"
+    "CREATE TABLE effects (seq {counted},"
     ' topic TEXT, partition BIGINT, "offset" BIGINT, actor TEXT, token BIGINT, written_ns BIGINT)',
-    'CREATE INDEX IF NOT EXISTS applied ON effects (topic, partition, "offset")',
+    'CREATE INDEX applied ON effects (topic, partition, "offset")',
 )
 
 
@@ -38,17 +38,14 @@ class SchemaLocation(NamedTuple):
 
 
 class Sqlite:
-    """A connection to a file. Raises sqlite3.Error when it cannot be used, or is busy for ``BUSY_S``."""
+    """A connection to a file that ``create_file`` made. Raises sqlite3.Error when it cannot be used, or is busy for
+    ``BUSY_S``."""
 
     def __init__(self, file: Path) -> None:
-        """Create the file and the tables if they do not exist."""
         import sqlite3  # not every Python is built with it
 
         self._db = sqlite3.connect(str(file), timeout=BUSY_S, isolation_level=None)
-        self.execute("PRAGMA journal_mode = WAL")
         self.execute("PRAGMA synchronous = OFF")  # it must survive a crash of processes, not of the machine
-        with self.alone():
-            make_tables(self, "INTEGER PRIMARY KEY AUTOINCREMENT")
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
         """A cursor (PEP 249)."""
@@ -104,9 +101,20 @@ Database = Union[Sqlite, Postgres]
 
 
 def make_tables(db: Database, counted: str = "BIGSERIAL PRIMARY KEY") -> None:
-    """Create the tables that do not exist; ``counted`` is the column type of a number that grows with each row."""
+    """Create the tables; ``counted`` is the column type of a number that grows with each row."""
     for statement in _SCHEMA:
         db.execute(statement.format(counted=counted))
+
+
+def create_file(history: Path) -> None:
+    """Create the SQLite file of this run, with its tables.
+
+    One process must do this before others open the file: SQLite does not wait for a lock when it switches a file to
+    WAL, so of several processes that do it at the same time some fail with "database is locked".
+    """
+    with closing(Sqlite(history / FILE)) as db:
+        db.execute("PRAGMA journal_mode = WAL")  # the file stays in this mode
+        make_tables(db, "INTEGER PRIMARY KEY AUTOINCREMENT")
 
 
 def there(history: Path) -> bool:

@@ -21,7 +21,7 @@ from fencepost.errors import FencepostError, WaitTimeout
 from fencepost.evidence import audit, broker_logs, broker_settings, effects, host_monitor, output_topics
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
-from fencepost.group import postgres_schema, retry_service
+from fencepost.group import retry_service, store_database
 from fencepost.group import running_group as groups
 from fencepost.group.coordinator_view import CoordinatorView
 from fencepost.history import HARNESS, LACKING, SETTINGS
@@ -134,7 +134,7 @@ class _Run:
         with self._phases.phase("provision"):
             witness = host_monitor.start(self._owner, self._folder.history)
             stack.callback(witness.stop)
-            stack.enter_context(postgres_schema.of(self._scenario.workload, self._folder.history))
+            stack.enter_context(store_database.of(self._scenario.workload, self._folder.history))
             cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.show)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)

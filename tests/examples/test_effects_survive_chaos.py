@@ -3,7 +3,6 @@ and by the records that ``apps/receipts`` leaves in a topic. Neither knows of Fe
 
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from fencepost.faults import Kill, Pause
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
-APPS = Path(__file__).parent / "apps"
+pytestmark = pytest.mark.usefixtures("shop_database")
 SHOP = Scenario(
     name="orders in a database, while a member is a zombie, and while one is killed",
     topics=[Topic("orders", partitions=6, replication_factor=1)],
@@ -33,13 +32,6 @@ RECEIPTS = replace(
     schedule=[at(2, Kill(), one_member(), heal_after=1), at(5, Kill(), one_member(), heal_after=1)],
     broker_config={"auto.create.topics.enable": True},
 )
-
-
-@pytest.fixture(autouse=True)
-def shop(tmp_path, monkeypatch):
-    """Where services are started, and the database that they write."""
-    monkeypatch.chdir(APPS)
-    monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "orders.db"))
 
 
 @pytest.mark.chaos

@@ -1,7 +1,6 @@
 """A chaos test of the function that handles a record, without the program around it: Fencepost's loop calls it."""
 
 import sqlite3
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +23,9 @@ SCENARIO = Scenario(
 
 @pytest.mark.slow
 @pytest.mark.chaos
-def test_every_order_is_in_the_database(chaos, tmp_path, monkeypatch):
-    monkeypatch.chdir(Path(__file__).parent / "apps")
-    monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "orders.db"))
+def test_every_order_is_in_the_database(chaos, shop_database):
     run = chaos.run(SCENARIO)
     run.must_keep_its_promises()
-    with sqlite3.connect(tmp_path / "orders.db") as database:
+    with sqlite3.connect(shop_database) as database:
         (count,) = database.execute("SELECT count(*) FROM orders").fetchone()
     assert count >= SCENARIO.min_records

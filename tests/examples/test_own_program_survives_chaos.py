@@ -3,7 +3,6 @@
 import sqlite3
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from fencepost.faults import Bounce, MoveCoordinator, Pause
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
-APPS = Path(__file__).parent / "apps"
+pytestmark = pytest.mark.usefixtures("shop_database")
 SERVICE = [sys.executable, "-m", "shop.consumer"]
 SCENARIO = Scenario(
     name="the order service, while a member is a zombie, and while one is deployed",
@@ -30,20 +29,11 @@ SCENARIO = Scenario(
 )
 
 
-@pytest.fixture(autouse=True)
-def shop(tmp_path, monkeypatch):
-    """Where the service is started, and the database that it writes."""
-    database = tmp_path / "orders.db"
-    monkeypatch.chdir(APPS)
-    monkeypatch.setenv("SHOP_DATABASE", str(database))
-    return database
-
-
 @pytest.mark.chaos
-def test_the_order_service_keeps_its_promises(chaos, shop):
+def test_the_order_service_keeps_its_promises(chaos, shop_database):
     run = chaos.run(SCENARIO)
     run.must_keep_its_promises()
-    with sqlite3.connect(shop) as database:
+    with sqlite3.connect(shop_database) as database:
         (count,) = database.execute("SELECT count(*) FROM orders").fetchone()
     assert count >= SCENARIO.min_records
 

@@ -3,7 +3,6 @@
 import sqlite3
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from fencepost.faults import Bounce, Kill, Pause
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
-APPS = Path(__file__).parent / "apps"
+pytestmark = pytest.mark.usefixtures("shop_database")
 PROMISES = [Delivery("at-least-once"), Ownership(of="assignment"), Commits(), Progress(within_s=30)]
 ZOMBIE = at(1, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced")
 GROUP = Group(
@@ -51,15 +50,6 @@ LEDGER = replace(
 )
 
 
-@pytest.fixture(autouse=True)
-def database(tmp_path, monkeypatch):
-    """Where services are started, and the database that they write."""
-    path = tmp_path / "orders.db"
-    monkeypatch.chdir(APPS)
-    monkeypatch.setenv("SHOP_DATABASE", str(path))
-    return path
-
-
 @pytest.mark.chaos
 @pytest.mark.parametrize(
     ("scenario", "table"),
@@ -70,9 +60,9 @@ def database(tmp_path, monkeypatch):
     ],
     ids=["faststream", "threads", "batches"],
 )
-def test_a_service_keeps_its_promises(chaos, database, scenario, table):
+def test_a_service_keeps_its_promises(chaos, shop_database, scenario, table):
     chaos.run(scenario).must_keep_its_promises()
-    with sqlite3.connect(database) as written:
+    with sqlite3.connect(shop_database) as written:
         (count,) = written.execute(f"SELECT count(*) FROM {table}").fetchone()
     assert count >= scenario.min_records
 

@@ -3,7 +3,6 @@
 import sqlite3
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ from fencepost.faults import Bounce, Kill, Pause
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
-APPS = Path(__file__).parent / "apps"
+pytestmark = pytest.mark.usefixtures("shop_database")
 TILLS = Scenario(
     name="two threads with a consumer each, while a process is a zombie, one is deployed, and one is killed",
     topics=[Topic("orders", partitions=8, replication_factor=1)],
@@ -42,23 +41,14 @@ DISPATCH = replace(
 EACH = ["member-0.1", "member-0b.1", "member-1.1", "member-1b.1"]
 
 
-@pytest.fixture(autouse=True)
-def database(tmp_path, monkeypatch):
-    """Where services are started, and the database that they write."""
-    path = tmp_path / "orders.db"
-    monkeypatch.chdir(APPS)
-    monkeypatch.setenv("SHOP_DATABASE", str(path))
-    return path
-
-
 @pytest.mark.chaos
 @pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "table"), [(TILLS, "spent"), (DISPATCH, "sent")], ids=["threads", "workers"])
-def test_a_service_keeps_its_promises(chaos, database, scenario, table):
+def test_a_service_keeps_its_promises(chaos, shop_database, scenario, table):
     run = chaos.run(scenario)
     run.must_keep_its_promises()
     assert run.verdict.measures["members"] == 8  # two processes with two each, and two that came after them
-    with sqlite3.connect(database) as written:
+    with sqlite3.connect(shop_database) as written:
         (count,) = written.execute(f"SELECT count(*) FROM {table}").fetchone()
     assert count >= scenario.min_records
 

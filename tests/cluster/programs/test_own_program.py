@@ -127,10 +127,8 @@ def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.R
 
 
 def test_a_program_finds_the_topics_of_a_run_on_a_cluster_of_others(
-    cluster: ManagedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: ManagedCluster, tmp_path: Path, shop_database: Path
 ) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2] / "examples" / "apps")
-    monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "orders.db"))
     command = [sys.executable, "-m", "shop.consumer"]
     asked = scenario.Scenario(
         "a guest's own program",

@@ -170,10 +170,8 @@ def test_each_consumer_of_a_process_has_its_own_history(
 
 def test_a_worker_that_dies_has_ended_and_who_is_forked_in_its_place_is_its_next_life(
     run: Run,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    shop_database: Path,
 ) -> None:
-    monkeypatch.chdir(Path(__file__).parents[2] / "examples" / "apps")
-    monkeypatch.setenv("SHOP_DATABASE", str(run.history.parent / "dispatch.db"))
     group = started(run, "kafka-python", [sys.executable, "-m", "dispatch.workers", "--topic", run.topic])
     eventually(lambda: shared_by_two(run), LONG_S, "two workers to share all partitions", state=group.describe)
     assert sorted(re.findall(r"(\S+) owns orders-", group.describe())) == ["member-0.1", "member-0b.1"]

@@ -14,7 +14,7 @@ import pytest
 
 from fencepost.clock import NS
 from fencepost.evidence import effects
-from fencepost.group import postgres_schema
+from fencepost.group import store_database
 from fencepost.workloads import ExclusiveWrites
 from fencepost_member import databases
 from fencepost_member import store as stores
@@ -51,7 +51,7 @@ def clock() -> Clock:
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     """Where the store is."""
     address = request.getfixturevalue("postgres") if request.param == "postgresql" else ""
-    with postgres_schema.of(ExclusiveWrites(store=address), tmp_path):
+    with store_database.of(ExclusiveWrites(store=address), tmp_path):
         yield
 
 

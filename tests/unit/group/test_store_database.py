@@ -1,9 +1,11 @@
-"""A run's schema in a PostgreSQL database: made for its members, and gone after it, however the harness ends."""
+"""A run's database for the store of its members: made before they start; a schema is gone after the run, however the
+harness ends."""
 
 from __future__ import annotations
 
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -15,18 +17,18 @@ from postgres import schemas
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError
 from fencepost.evidence import effects
-from fencepost.group import postgres_schema
+from fencepost.group import store_database
 from fencepost.workloads import ExclusiveWrites, PollLoop
 from fencepost_member import databases
-from fencepost_member.databases import PLACE, opened
+from fencepost_member.databases import FILE, PLACE, opened
 from fencepost_member.events import EventLog, read
 
 HARNESS = """
 import sys, time
 from pathlib import Path
-from fencepost.group import postgres_schema as schema
+from fencepost.group import store_database
 from fencepost.workloads import ExclusiveWrites
-with schema.of(ExclusiveWrites(store=sys.argv[1]), Path(sys.argv[2])):
+with store_database.of(ExclusiveWrites(store=sys.argv[1]), Path(sys.argv[2])):
     print("made", flush=True)
     time.sleep(600)
 """
@@ -41,7 +43,7 @@ def told(history: Path) -> list[str]:
 
 @pytest.mark.postgresql
 def test_it_is_there_during_the_run_and_gone_after_it(postgres: str, tmp_path: Path) -> None:
-    with postgres_schema.of(ExclusiveWrites(store=postgres), tmp_path):
+    with store_database.of(ExclusiveWrites(store=postgres), tmp_path):
         (made,) = schemas(postgres)
         assert made in (tmp_path / PLACE).read_text()
         with closing(opened(tmp_path)) as db:
@@ -65,7 +67,7 @@ def test_it_goes_with_a_harness_that_is_killed(postgres: str, tmp_path: Path) ->
 
 @pytest.mark.postgresql
 def test_who_is_gone_before_effects_are_told_leaves_them_unknown(postgres: str, tmp_path: Path) -> None:
-    with postgres_schema.of(ExclusiveWrites(store=postgres), tmp_path):
+    with store_database.of(ExclusiveWrites(store=postgres), tmp_path):
         pass
     (text,) = told(tmp_path)
     assert re.match(r'the store of the run cannot be read: relation "effects" does not exist', text)
@@ -76,21 +78,40 @@ def test_what_cannot_be_removed_is_told(
     postgres: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = databases.SchemaLocation(postgres.replace("fencepost@", "nobody@"), "fencepost_1")
-    (left,) = postgres_schema.removed(place)
+    (left,) = store_database.removed(place)
     assert re.match(r'the schema fencepost_1 \(.*role "nobody" does not exist\)', left, re.DOTALL)
 
 
 def test_other_workloads_have_none(tmp_path: Path) -> None:
-    for workload in (ExclusiveWrites(), PollLoop()):
-        with postgres_schema.of(workload, tmp_path):
-            assert not [*tmp_path.iterdir()]
+    with store_database.of(PollLoop(), tmp_path):
+        assert not [*tmp_path.iterdir()]
+
+
+def test_members_that_start_at_once_can_open_the_file_while_another_one_writes(tmp_path: Path) -> None:
+    with (
+        store_database.of(ExclusiveWrites(), tmp_path),
+        closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        with closing(opened(tmp_path)) as member:
+            assert member.execute("SELECT count(*) FROM effects").fetchone() == (0,)
+    assert told(tmp_path) == []
+
+
+def test_a_file_that_cannot_be_created_is_said_before_anything_starts(tmp_path: Path) -> None:
+    folder = tmp_path / "absent"
+    with (
+        pytest.raises(ProvisionError, match=f"no SQLite file can be created in {folder}: unable to open"),
+        store_database.of(ExclusiveWrites(), folder),
+    ):
+        pass
 
 
 def test_nobody_there_is_said_before_anything_starts(tmp_path: Path) -> None:
     address = "postgresql://somebody@127.0.0.1:1/nothing"
     with (
         pytest.raises(ProvisionError, match=rf"no schema can be created in {address}: .*Does the server run"),
-        postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
+        store_database.of(ExclusiveWrites(store=address), tmp_path),
     ):
         pass
     assert not [*tmp_path.iterdir()]
@@ -101,6 +122,6 @@ def test_a_python_without_the_driver_says_what_to_install(tmp_path: Path, monkey
     address = "postgresql://somebody@127.0.0.1:1/nothing"
     with (
         pytest.raises(ProvisionError, match=r"which needs psycopg in this Python: pip install 'psycopg\[binary\]'"),
-        postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
+        store_database.of(ExclusiveWrites(store=address), tmp_path),
     ):
         pass

@@ -1,5 +1,5 @@
-"""The schema of a run in a PostgreSQL database, for the store of its members. It is removed after the run, however the
-harness ends.
+"""The database of a run for the store of its members, made before they start: a SQLite file in the history, or a schema
+in a PostgreSQL database. The schema is removed after the run, however the harness ends.
 """
 
 from __future__ import annotations
@@ -15,21 +15,26 @@ from fencepost.errors import ProvisionError
 from fencepost.interfaces import Workload
 from fencepost.interfaces.process import HasStore
 from fencepost.processes.cleanup_process import CleanupProcess, serve
-from fencepost_member.databases import Postgres, SchemaLocation, errors, make_tables
+from fencepost_member.databases import Postgres, SchemaLocation, create_file, errors, make_tables
 
 _LOG = logging.getLogger(__name__)
 REMOVED_S = 60.0
 HINT = "Does the server run, may this user create schemas there, and is the password in PGPASSWORD or ~/.pgpass?"
+FILE_HINT = "Is this Python built with sqlite3, and is there space?"
 
 
 @contextmanager
 def of(workload: Workload, history: Path) -> Iterator[None]:
-    """Create the schema of a workload with a store in PostgreSQL, for the duration of the block; else do nothing.
+    """Create the database of a workload with a store: a file that stays, or a schema for the duration of the block.
 
     Raises:
         ProvisionError: it cannot be created.
     """
-    if not isinstance(workload, HasStore) or not workload.store:
+    if not isinstance(workload, HasStore):
+        yield
+        return
+    if not workload.store:
+        _make_file(history)
         yield
         return
     place = SchemaLocation(workload.store, f"fencepost_{uuid.uuid4().hex[:16]}")
@@ -40,6 +45,13 @@ def of(workload: Workload, history: Path) -> Iterator[None]:
     finally:
         for sentence in cleaner.finish(REMOVED_S):
             _LOG.warning("left in the database: %s", sentence)
+
+
+def _make_file(history: Path) -> None:
+    try:
+        create_file(history)
+    except errors() as error:
+        raise ProvisionError(f"no SQLite file can be created in {history}: {_reason(error)}. {FILE_HINT}") from error
 
 
 def _made(place: SchemaLocation) -> CleanupProcess:
