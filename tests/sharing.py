@@ -2,7 +2,7 @@
 
 ``make test`` performs all that is not marked ``slow``; of the folder ``cluster`` that is what is marked ``core``.
 ``make nightly`` performs one shard of the rest. Tests of one file share clusters, so a shard or a process takes a file
-as a whole; but for the files of ``ALONE``. CI performs the shard that follows from its commit::
+as a whole; but for the files of ``ALONE`` and ``SPREAD``. CI performs the shard that follows from its commit::
 
     python -m sharing COMMIT    # prints SHARD=3/32 SEED=12345
 """
@@ -27,6 +27,8 @@ FIRST = ("test_spark_session.py", "test_spark_clusters.py")
 # Each of their tests has a cluster of its own, and waits for most of its time: any process takes any of them, at the
 # same time as files that keep another one busy.
 ALONE = ("test_catalogue.py", "test_killed_runs.py", "test_no_false_alarm.py", "test_planted_bugs.py")
+# Tests that compute for long and share nothing: a shard takes the file, and any process takes any of its tests.
+SPREAD = ("test_kernel_equals_oracle.py",)
 # How long a test takes about, in seconds: one of ALONE, one on a cluster that its file shares, any other one.
 ALONE_S, CLUSTER_S, OTHER_S = 30, 10, 1
 
@@ -81,10 +83,10 @@ class Core:
 
 
 class Scheduling(LoadFileScheduling):
-    """A process takes a scope as a whole."""
+    """A process takes a scope as a whole, but for the files of ``SPREAD``."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return scope_of(nodeid)
+        return nodeid if nodeid.partition("::")[0].endswith(SPREAD) else scope_of(nodeid)
 
 
 class Sharing:
