@@ -27,7 +27,7 @@ FIRST = ("test_spark_session.py", "test_spark_clusters.py")
 # Each of their tests has a cluster of its own, and waits for most of its time: any process takes any of them, at the
 # same time as files that keep another one busy.
 ALONE = ("test_catalogue.py", "test_killed_runs.py", "test_no_false_alarm.py", "test_planted_bugs.py")
-# Tests that compute for long and share nothing: a shard takes the file, and any process takes any of its tests.
+# Tests that compute for long and share nothing: shards take them in turn, and any process takes any of them.
 SPREAD = ("test_kernel_equals_oracle.py",)
 # How long a test takes about, in seconds: one of ALONE, one on a cluster that its file shares, any other one.
 ALONE_S, CLUSTER_S, OTHER_S = 30, 10, 1
@@ -61,7 +61,9 @@ def shard_of(nodeids: Iterable[str], number: int, of: int) -> set[str]:
     for scope in sorted(scopes, key=lambda scope: (-weights[scope], hashlib.sha256(scope.encode()).digest())):
         lightest = loads.index(min(loads))
         loads[lightest] += weights[scope]
-        shards[lightest] |= scopes[scope]
+        spread = scope.endswith(SPREAD)
+        for turn, test in enumerate(sorted(scopes[scope])):
+            shards[(lightest + turn * spread) % of].add(test)
     return shards[number - 1]
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 import sharing
-from sharing import ALONE, SEEDS, SHARDS, of_commit, scope_of, seconds, shard, shard_of
+from sharing import ALONE, SEEDS, SHARDS, SPREAD, of_commit, scope_of, seconds, shard, shard_of
 
 FILES = {f"tests/cluster/test_{name}.py": count for name, count in (("large", 40), ("b", 7), ("c", 7), ("d", 1))}
 TESTS = [f"{file}::test[{number}]" for file, count in FILES.items() for number in range(count)]
@@ -32,13 +32,19 @@ def test_a_file_is_in_one_shard_but_for_tests_that_share_nothing() -> None:
     assert all(any(ALONE[0] in test for test in shard) for shard in shards)
 
 
+def test_shards_take_tests_that_compute_for_long_in_turn() -> None:
+    long = [f"tests/history/{SPREAD[0]}::test[{number}]" for number in range(19)]
+    found = [len(shard_of([*TESTS, *long], number, 8).intersection(long)) for number in range(1, 9)]
+    assert sorted(found) == [2] * 5 + [3] * 3
+
+
 def test_the_shard_does_not_depend_on_the_order_of_the_tests() -> None:
     assert shard_of(TESTS, 2, 8) == shard_of(reversed(TESTS), 2, 8)
 
 
 def test_files_whose_tests_share_nothing_exist(request: pytest.FixtureRequest) -> None:
     there = {path.name for path in (request.config.rootpath / "tests").rglob("test_*.py")}
-    assert {*ALONE, *sharing.FIRST} <= there
+    assert {*ALONE, *SPREAD, *sharing.FIRST} <= there
     assert scope_of("tests/cluster/test_faults.py::test_it[a::b]") == "tests/cluster/test_faults.py"
 
 
