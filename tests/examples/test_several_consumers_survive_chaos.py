@@ -54,14 +54,15 @@ def test_a_service_keeps_its_promises(chaos, shop_database, scenario, table):
 
 
 def accused(chaos, scenario, option):
-    """Whom the report of a wrong program names first, by the kind of what it did."""
+    """Whom the report of a wrong program names first, by the kind of what it did; nobody, where requests around a
+    rebalance do not identify the member for certain."""
     command = [*scenario.group.command, option]
     asked = replace(scenario, group=replace(scenario.group, command=command), schedule=[], chaos_s=10, drain_s=5)
     run = chaos.run(asked)
     with pytest.raises(BrokenPromises):
         run.must_keep_its_promises()
     found = [f for check in run.verdict.checks for f in check.findings if f.severity == "violation"]
-    return {f.kind: {example["members"][0] for example in f.examples} for f in found}
+    return {f.kind: {name for example in f.examples for name in example["members"][:1]} for f in found}
 
 
 @pytest.mark.slow
