@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from fencepost.errors import NotRead, NotShown
 from fencepost.evidence import metadata_log, offsets_topic, request_log
+from fencepost.evidence.broker_clocks import LeaderClocks
+from fencepost.evidence.clock_conversion import WallClockConverter
 from fencepost.interfaces import Cluster
 from fencepost.model import group_partition
 
@@ -16,12 +18,17 @@ T = TypeVar("T")
 
 
 def collect(
-    cluster: Cluster, pairs: Sequence[Sequence[int]], group: str, topics: Mapping[str, object], into: Path
+    cluster: Cluster,
+    pairs: Sequence[Sequence[int]],
+    clocks: LeaderClocks | None,
+    group: str,
+    topics: Mapping[str, object],
+    into: Path,
 ) -> dict[str, dict[str, str]]:
     """Write ``metadata.jsonl``, ``offsets.jsonl`` and ``requests.jsonl``, as far as the cluster shows them.
 
     Args:
-        pairs: clock pairs (monotonic_ns, wall_ns).
+        pairs: clock pairs (monotonic_ns, wall_ns). clocks: those of brokers on other machines; None: they have ours.
         topics: the topics of the workload.
         into: the ``history`` folder of the run.
 
@@ -46,6 +53,7 @@ def collect(
     )
     known = cluster.admin.names_by_id(topics.keys()) if names is None else names
     partition = group_partition(group, len(cluster.admin.leaders(offsets_topic.TOPIC)) or 1)
-    shown("offsets", lambda: offsets_topic.collect(cluster.evidence, partition, pairs, group, into, known))
+    timeline = clocks or WallClockConverter.of(pairs)
+    shown("offsets", lambda: offsets_topic.collect(cluster.evidence, partition, timeline, group, into, known))
     shown("requests", lambda: request_log.collect(cluster.evidence, cluster.brokers, pairs, group, into, known))
     return {**missing}

@@ -1,4 +1,4 @@
-"""Converts wall-clock times of brokers to the monotonic clock, by recorded clock pairs, with their uncertainty.
+"""Converts wall-clock times of brokers on this machine to the monotonic clock, by recorded clock pairs.
 
 Brokers record wall time in whole milliseconds; all other times of a history are monotonic nanoseconds. A converted time
 has an ``uncertainty_ns``; a checker must not consider two such times ordered if their difference is smaller.
@@ -12,16 +12,33 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fencepost.history.atomic import replacing
 
 MS = 1_000_000
 
 
+class Moment(NamedTuple):
+    """A time of a broker on our clock: the true time is in ``at_ns`` ± ``uncertainty_ns``; 0: never."""
+
+    at_ns: int
+    uncertainty_ns: int
+
+
+class Timeline(Protocol):
+    """Dates the records of a partition."""
+
+    def moment(self, wall_ms: int, term: int) -> Moment:
+        """When the leader with the epoch ``term`` wrote the wall time ``wall_ms``; 0 for 0 or less (no time)."""
+
+
 @dataclass(frozen=True)
 class WallClockConverter:
-    """Converts wall time with ``pairs`` of (monotonic_ns, wall_ns), in the order in which they were measured."""
+    """Converts wall time with ``pairs`` of (monotonic_ns, wall_ns), in the order in which they were measured.
+
+    It is for brokers that have this machine's clock. Satisfies ``Timeline``.
+    """
 
     pairs: tuple[tuple[int, int], ...]
 
@@ -44,6 +61,10 @@ class WallClockConverter:
             return 0
         wall_ns = int(wall_ms) * MS + MS // 2
         return wall_ns - self._ahead_ns(wall_ns)
+
+    def moment(self, wall_ms: int, term: int) -> Moment:
+        """See ``Timeline``. The leader does not matter: all of them have this clock."""
+        return Moment(self.at_ns(wall_ms), self.uncertainty_ns)
 
     def _ahead_ns(self, wall_ns: int) -> int:
         """How far wall time is ahead of our clock: interpolated between the pairs around it, constant outside."""

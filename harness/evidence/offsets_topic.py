@@ -7,12 +7,12 @@ which differs for each coordinator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fencepost.evidence import dump_parser
-from fencepost.evidence.clock_conversion import Collected, WallClockConverter, write_lines
+from fencepost.evidence.clock_conversion import Collected, Timeline, write_lines
 from fencepost.evidence.dump_parser import Record
 from fencepost.evidence.kafka_protocol import assignment, named_partitions
 from fencepost.interfaces import BrokerEvidence
@@ -37,7 +37,7 @@ TYPES = {
 def collect(
     evidence: BrokerEvidence,
     partition: int,
-    pairs: Sequence[Sequence[int]],
+    timeline: Timeline,
     group: str,
     into: Path,
     topics: Mapping[str, str] | None = None,
@@ -46,21 +46,20 @@ def collect(
 
     Args:
         partition: the group's, see ``model.group_partition``.
-        pairs: clock pairs (monotonic_ns, wall_ns).
+        timeline: dates the records.
         into: the ``history`` folder of the run.
         topics: topic names by id (``metadata_log.collect`` returns them).
 
     Raises:
         DamagedDumpError: the dump cannot be read.
+        NotShown: the cluster does not show it, or a record cannot be dated.
     """
-    facts = normalise(
-        dump_parser.read(evidence.dump(TOPIC, partition)), WallClockConverter.of(pairs), group, topics or {}
-    )
+    facts = normalise(dump_parser.read(evidence.dump(TOPIC, partition)), timeline, group, topics or {})
     return Collected(write_lines(into / FILE, facts), 0)
 
 
 def normalise(
-    found: Iterable[Record], timeline: WallClockConverter, group: str, topics: Mapping[str, str]
+    found: Iterable[Record], timeline: Timeline, group: str, topics: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """The facts of ``group`` in the order of the log.
 
@@ -68,10 +67,11 @@ def normalise(
     """
     producers: set[int] = set()
     for record in found:
+        moment = timeline.moment(record.wall_ms, record.term)
         head = {
             "order": record.offset,
-            "at_ns": timeline.at_ns(record.wall_ms),
-            "uncertainty_ns": timeline.uncertainty_ns,
+            "at_ns": moment.at_ns,
+            "uncertainty_ns": moment.uncertainty_ns,
             "term": record.term,
             "batch": record.batch,
         }

@@ -24,7 +24,7 @@ def collect(
     """Record every effect in the topics that members write, by partition and offset, or that they cannot be read.
 
     If producers write to the same topics (the workload has no topic ``into`` which members write), only records that
-    name their source are effects.
+    name their source are effects. If brokers with other clocks stamped the records, the effects are unknown.
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
@@ -34,6 +34,7 @@ def collect(
     settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     consumer = ck.Consumer({**READING, **cluster.access, **settings, "bootstrap.servers": cluster.bootstrap()})
     timeline = WallClockConverter.of(pairs)
+    elsewhere = cluster.evidence.clocks() is not None
     patience_s = max(SILENCE_S, workload.transaction_timeout_ms / 1000 + ABORTED_WITHIN_S)
 
     def read(names: Iterable[str]) -> Iterator[ck.Message]:
@@ -41,6 +42,12 @@ def collect(
         until = {TopicPartition(topic, partition): end for topic, found in ends for partition, end in found.items()}
         begins = {tp: 0 for tp, end in until.items() if end}
         return committed_reader.records(consumer, begins, until, patience_s)
+
+    def written_ms(message: ck.Message) -> int:
+        kind, wall_ms = message.timestamp()
+        if elsewhere and kind == ck.TIMESTAMP_LOG_APPEND_TIME:
+            raise ValueError("its records have the times of brokers with other clocks (LogAppendTime)")
+        return wall_ms
 
     try:
         written = sorted(
@@ -50,10 +57,11 @@ def collect(
         retried: dict[Any, int] = {}
         for entry in entries:
             if entry.value() is None:
-                retried.setdefault(
-                    entry.key(), timeline.at_ns(entry.timestamp()[1])
-                )  # the first retry of a dead letter counts
-        found = [_effect(message, timeline, not workload.into, retried) for message in written]
+                # The first retry of a dead letter counts.
+                retried.setdefault(entry.key(), timeline.at_ns(written_ms(entry)))
+        found = [
+            _effect(message, timeline.at_ns(written_ms(message)), not workload.into, retried) for message in written
+        ]
         effects.record(found, events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:
         effects.record_unknown(events, f"the topic {', '.join(topics.effect_topics)} cannot be read: {error}")
@@ -70,12 +78,9 @@ def _place(message: ck.Message) -> tuple[str, int, int]:
     return message.topic() or "", message.partition() or 0, message.offset() or 0
 
 
-def _effect(
-    message: ck.Message, timeline: WallClockConverter, again: bool, retried: Mapping[Any, int]
-) -> effects.RecordedEffect:
+def _effect(message: ck.Message, at_ns: int, again: bool, retried: Mapping[Any, int]) -> effects.RecordedEffect:
     headers: dict[str, Any] = dict(message.headers() or ())
     actor, topic, partition, offset = source_of(headers.get(SOURCE))
-    at_ns = timeline.at_ns(message.timestamp()[1])
     key, _, _ = unpack(message.key(), headers.get(HEADER, message.value()))
     lies = _place(message)[2] if again else -1
     retried_ns = retried.get(letter_id(topic, partition, offset), 0)

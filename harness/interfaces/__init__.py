@@ -12,6 +12,7 @@ from fencepost.interfaces.admin import ClusterAdmin
 from fencepost.interfaces.network import Links, Packets
 from fencepost.interfaces.process import Environment, Interpreter, MemberNode, Node
 from fencepost.model import Inventory, TopicPartition, View
+from fencepost.model.clock_readings import ClockReadings
 from fencepost.model.impact import Impact
 
 
@@ -36,6 +37,9 @@ class BrokerEvidence(Protocol):
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
         """The decoded output of Kafka's dump tool for all of ``__consumer_offsets-N`` or ``__cluster_metadata-0``."""
+
+    def clocks(self) -> ClockReadings | None:
+        """The readings of the brokers' clocks, up to now; None: they have this machine's clock."""
 
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster (brokers, controller, proxy) into a folder."""

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from fencepost.clusters import names
 from fencepost.errors import ScenarioError
+from fencepost.evidence.broker_clocks import LeaderClocks
 from fencepost.history.run_folder import listed, opened, strangers
 from fencepost.model import Verdict
+from fencepost.model.clock_readings import ClockReadings
 from fencepost.reports.formatting import shown
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import plan_from_json
@@ -27,6 +29,11 @@ from fencepost.schedule.plan import plan_from_json
 Column = NDArray[Any]
 RATE_ROWS_MAX = 100_000_000
 FACTS_MAX = 200_000
+
+
+# What reading a file with any content may raise.
+_DAMAGE: tuple[type[Exception], ...] = (OSError, ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
+_DAMAGE += (RecursionError, pa.ArrowException)
 
 
 class Fact(NamedTuple):
@@ -67,6 +74,7 @@ class Folder:
     facts: list[Fact] = field(default_factory=list)
     commits: CommitColumns | None = None
     stalls: list[Mapping[str, Any]] = field(default_factory=list)
+    clocks: list[str] = field(default_factory=list)  # what is known of the clocks of brokers on other machines
     origin_ns: int = 0
 
     @property
@@ -137,7 +145,7 @@ class Folder:
                 return read(file)
         except FileNotFoundError:
             sentence = f"{name} is missing."
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        except _DAMAGE as error:
             sentence = f"{name} cannot be read: {error or type(error).__name__}"
         if sentence not in self.missing:
             self.missing.append(sentence)
@@ -160,6 +168,8 @@ def read(run: Path) -> Folder:
     folder.partitions = folder._try(history / "partitions.json", _partitions) or {}
     pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read()))
     folder.origin_ns = _origin(pairs, folder.facts)
+    if mapping(pairs).get("brokers"):
+        folder.clocks = folder._try(history / "clock.json", lambda _: _clocks(pairs)) or []
     return folder
 
 
@@ -194,6 +204,10 @@ def _origin(pairs: Any, facts: list[Fact]) -> int:
     while isinstance(first, list) and first:
         first = first[0]
     return first if isinstance(first, int) and first else min((f.begin_ns for f in facts if f.begin_ns), default=0)
+
+
+def _clocks(clock: Mapping[str, Any]) -> list[str]:
+    return [*LeaderClocks(ClockReadings.from_json(clock)).sentences(clock["pairs"][-1]).values()]
 
 
 def _facts(events: pa.Table, missing: list[str]) -> list[Fact]:

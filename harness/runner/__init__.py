@@ -19,6 +19,7 @@ from fencepost.clusters.backends import Backend, local
 from fencepost.clusters.capabilities import network, with_packet_faults
 from fencepost.errors import FencepostError, WaitTimeout
 from fencepost.evidence import audit, broker_logs, broker_settings, effects, host_monitor, output_topics
+from fencepost.evidence.broker_clocks import LeaderClocks
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
 from fencepost.group import retry_service, store_database
@@ -242,14 +243,18 @@ class _Run:
         self._topics.number_what_was_added(cluster.admin)
         numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
         effects.of_store(history, self._events)
+        readings = cluster.evidence.clocks()
+        clocks = LeaderClocks(readings) if readings else None
+        for sentence in clocks.sentences(pairs[-1]).values() if clocks else ():
+            self._phases.show(sentence)
         output_topics.collect(self._scenario.workload, self._topics, cluster, pairs, self._events)
-        self._folder.write_json("history/clock.json", {"pairs": pairs})
+        self._folder.write_json("history/clock.json", {"pairs": pairs, **(readings.to_json() if readings else {})})
         coordinator = cluster.admin.coordinator(self._names.group)
         self._folder.write_json(SETTINGS, broker_settings.read(cluster.admin, self._topics.by_name, coordinator))
         with ThreadPoolExecutor(max_workers=1) as executor:
             committed = cluster.admin.committed(self._names.group)
             reading = executor.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
-            if missing := broker_logs.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
+            if missing := broker_logs.collect(cluster, pairs, clocks, self._names.group, self._topics.by_name, history):
                 self._folder.write_json(LACKING, missing)
             self._effects.collect(history, entries := reading.result(), self._events)
             self._folder.write_json("history/partitions.json", {"partitions": entries})

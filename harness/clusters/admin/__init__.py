@@ -130,6 +130,14 @@ class ObserverAdmin:
         """
         made.create(self._brokers, topics)
 
+    def create_topic_on(self, topic: str, replicas: Mapping[int, list[int]], config: Mapping[str, str]) -> None:
+        """Create a topic with given brokers for the replicas of each partition; see ``create_topics``.
+
+        Raises:
+            ClusterError, WaitTimeout: see ``create_topics``.
+        """
+        made.create_on(self._brokers, topic, replicas, config)
+
     def recreate_topic(self, topic: str) -> None:
         """Delete a topic and create it again: as many partitions, on the same brokers, with the same settings.
 
@@ -205,6 +213,29 @@ class ObserverAdmin:
             return bytes(found.records or b"")
 
         return self._brokers.wait(fetched, f"the leader of {tp} to return the records from {offset} on")
+
+    def append(self, broker: int, tp: TopicPartition, value: bytes) -> int | None:
+        """Append a record to a partition that ``broker`` leads, which stamps it by its clock; returns the stamp in ms.
+
+        It is -1 if the topic's records have their producers' times, and None if the broker did not answer.
+
+        Raises:
+            ClusterError: the broker refused.
+        """
+        answer = self._brokers.request_once(broker, requests.append(tp, value))
+        if answer is None:
+            return None
+        result = answer.responses[0].partition_responses[0]
+        refuse(result, f"writing to {tp} at broker {broker}")
+        return int(result.log_append_time_ms)
+
+    def leader_terms(self, topic: str) -> dict[int, tuple[int, int]]:
+        """Leader epoch and leader of every partition of ``topic`` that has a leader."""
+        return {p.partition_index: (p.leader_epoch, p.leader_id) for p in self._partitions(topic) if p.leader_id >= 0}
+
+    def why_silent(self, broker: int) -> str:
+        """The last error of a broker's connection; empty if it answered."""
+        return self._brokers.refusals.get(broker, "")
 
     def settings(self, broker: int, names: Collection[str]) -> dict[str, str]:
         """These settings of a broker; settings that it does not return are omitted."""

@@ -26,7 +26,8 @@ from kafka.protocol.consumer import (
     OffsetFetchRequest,
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
-from kafka.protocol.producer import EndTxnRequest
+from kafka.protocol.producer import EndTxnRequest, ProduceRequest
+from kafka.record.memory_records import MemoryRecordsBuilder
 
 from fencepost.clusters.admin.connections import ANSWER_MS
 from fencepost.clusters.admin.schemas import ConsumerGroupDescribeRequest
@@ -194,6 +195,22 @@ def topic_deletion(names: Iterable[str]) -> Any:
 def group_deletion(group: str) -> Any:
     """The deletion of a group."""
     return DeleteGroupsRequest(groups_names=[group])
+
+
+def append(tp: TopicPartition, value: bytes) -> Any:
+    """A new record, which the leader alone acknowledges. (Later versions name topics by id.)"""
+    batch = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=FETCH_BYTES)
+    batch.append(timestamp=None, key=None, value=value)
+    batch.close()
+    topic = ProduceRequest.TopicProduceData
+    partition = topic.PartitionProduceData(index=tp.partition, records=batch.buffer())
+    return ProduceRequest(
+        transactional_id=None,
+        acks=1,
+        timeout_ms=ANSWER_MS,
+        topic_data=[topic(name=tp.topic, partition_data=[partition])],
+        max_version=12,
+    )
 
 
 def fetch(tp: TopicPartition, offset: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kafka import errors as kafka_errors
@@ -28,6 +28,17 @@ def create(brokers: Connections, topics: Iterable[Topic]) -> None:
         brokers, lambda: requests.creation(named.values()), "topics", kafka_errors.TopicAlreadyExistsError, "topic {}"
     )
     _led(brokers, {name: topic.partitions for name, topic in named.items()})
+
+
+def create_on(brokers: Connections, topic: str, replicas: Mapping[int, list[int]], config: Mapping[str, str]) -> None:
+    """Create a topic with given brokers for the replicas of each partition, and return as ``create`` does.
+
+    Raises:
+        ClusterError, WaitTimeout: see ``create``.
+    """
+    exists = kafka_errors.TopicAlreadyExistsError
+    _ordered(brokers, lambda: requests.creation_on(topic, replicas, config), "topics", exists, "topic {}")
+    _led(brokers, {topic: len(replicas)})
 
 
 def recreate(brokers: Connections, topic: str) -> None:

@@ -14,9 +14,10 @@ from fencepost.clusters.attach.access import read_access
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities, always, needed
 from fencepost.clusters.docker.published import PublishedPort
-from fencepost.clusters.names import ATTACH, PREFIX
+from fencepost.clusters.names import ATTACH, CLOCKS, PREFIX
 from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Cluster
+from fencepost.model.clock_readings import READ_EVERY_S
 from fencepost.model.endpoint import Endpoint
 from fencepost.model.topic import REPLICAS, Topic
 from fencepost.network import redirects
@@ -108,6 +109,10 @@ class Attachment:
                 "move the leader of this group's partition of __consumer_offsets, and with it the coordinator of all "
                 "groups in that partition, to another replica, and restore the order of its replicas at the end"
             )
+        lines.append(
+            f"if brokers are on other machines, write records of a few bytes to a topic {self.prefix}{CLOCKS}, "
+            f"{1 / READ_EVERY_S:g} a second at each broker that may coordinate the group, to read the brokers' clocks"
+        )
         if self.published:
             lines.append("log the brokers' requests (kafka.request.logger), and put the level back at the end")
         if needed(plan, "broker-signal"):

@@ -15,12 +15,14 @@ from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attach import cleanup, proxies, rights
 from fencepost.clusters.attach.cleanup import CLEAN_S, CleanupTask
+from fencepost.clusters.attach.clock_watch import ClockWatch
 from fencepost.clusters.attach.containers import ContainerEvidence
 from fencepost.clusters.attach.evidence import ForeignEvidence
 from fencepost.clusters.attach.proxies import TransparentProxies
 from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.capabilities import needed
 from fencepost.clusters.docker.published import PublishedPort
+from fencepost.clusters.names import CLOCKS
 from fencepost.errors import ClusterError, FaultError, NotAuthorized, PlanError
 from fencepost.interfaces import ClusterSpec, HasImpact
 from fencepost.interfaces.network import Links, Packets
@@ -217,8 +219,12 @@ def start(
             _agree(admin, next(iter(brokers)), scenario.cluster_spec())
         replicas = admin.replicas(OFFSETS_TOPIC)
         partition = group_partition(group, len(replicas) or 1)
-        doubt = hidden or ("its brokers may have other clocks" if far else "")
-        foreign = ForeignEvidence(owner, admin, partition, doubt)
+        watch = None
+        if far:
+            writers = {broker: brokers[broker] for broker in replicas.get(partition, brokers) if broker in brokers}
+            watch = ClockWatch(writers, attachment.access, f"{attachment.prefix}{CLOCKS}", partition)
+            closing.callback(watch.close)
+        foreign = ForeignEvidence(owner, admin, partition, hidden, watch)
         foreign.begin(progress)
         before = None
         if needed(plan, "packets", "links"):
@@ -244,6 +250,8 @@ def start(
         cluster.cleaner = CleanupProcess(cleanup.__name__, task.to_json(), locks)
         if containers:
             containers.requests.begin(progress)
+        if watch:
+            watch.begin(progress)
     except BaseException:
         cluster.stop()
         raise

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
+from fencepost.clusters.attach.clock_watch import ClockWatch
 from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.kafka import provision
 from fencepost.clusters.kafka.jvm import KafkaJvm
 from fencepost.clusters.kafka.node_files import dumped
 from fencepost.errors import FencepostError, NotAuthorized, NotRead, NotShown
 from fencepost.model import TopicPartition
+from fencepost.model.clock_readings import ClockReadings
 from fencepost.processes.owner import ProcessOwner
 
 _HEAD, _HEAD_BYTES = struct.Struct(">qi"), 12  # of a batch: its first offset, and the number of bytes that follow
@@ -27,11 +29,17 @@ _LAST, _COUNT = (23, struct.Struct(">i")), (57, struct.Struct(">i"))  # the last
 class ForeignEvidence:
     """Satisfies ``BrokerEvidence``, as long as the owner is open."""
 
-    def __init__(self, owner: ProcessOwner, admin: ObserverAdmin, partition: int, doubt: str) -> None:
-        """``partition``: the group's; ``doubt``: why its timestamps cannot be used here; empty: they can."""
-        self._owner, self._admin = owner, admin
+    def __init__(
+        self, owner: ProcessOwner, admin: ObserverAdmin, partition: int, hidden: str, watch: ClockWatch | None = None
+    ) -> None:
+        """
+        Args:
+            partition: the group's. hidden: why it cannot be read; empty: it can.
+            watch: reads the clocks of the brokers; None: they have this machine's clock.
+        """
+        self._owner, self._admin, self._watch = owner, admin, watch
         self._place = TopicPartition(OFFSETS_TOPIC, partition)
-        self._why, self._since = doubt, -1
+        self._why, self._since = hidden, -1
         self._failed: Exception | None = None
 
     def begin(self, progress: ProgressCallback) -> None:
@@ -75,6 +83,10 @@ class ForeignEvidence:
             except FencepostError as error:
                 raise _unread(f"{self._place} could not be read", error) from error
             yield from self.decoded(topic, [segment])
+
+    def clocks(self) -> ClockReadings | None:
+        """See ``BrokerEvidence``. Ends the readings: what follows is dated by them."""
+        return self._watch.readings() if self._watch else None
 
     def decoded(self, topic: str, segments: Sequence[Path]) -> Iterator[str]:
         """The output lines of Kafka's dump tool for copies of segments of a topic.

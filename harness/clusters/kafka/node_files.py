@@ -70,6 +70,9 @@ class NodeFiles:
             raise ClusterError(f"no node has a replica of {topic}-{partition}")
         yield from dumped(self._spawn, self._directory, self._jvm, topic, segments)
 
+    def clocks(self) -> None:
+        """None: see ``BrokerEvidence``."""
+
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster into a folder."""
         into.mkdir(parents=True, exist_ok=True)

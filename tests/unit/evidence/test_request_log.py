@@ -95,6 +95,9 @@ class Recorded:
     def dump(self, topic: str, partition: int) -> Iterator[str]:
         raise NotImplementedError
 
+    def clocks(self) -> None:
+        raise NotImplementedError
+
     def collect_logs(self, into: Path) -> None:
         raise NotImplementedError
 
