@@ -25,7 +25,7 @@ VALUE = b"fencepost"
 
 
 class ClockWatch(threading.Thread):
-    """Reads the clock of each broker every ``READ_EVERY_S``. A clock that it cannot read has no readings, with a reason."""
+    """Reads the clock of each broker every ``READ_EVERY_S``; one that it cannot read has no readings, and a reason."""
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str], topic: str, partition: int) -> None:
         """
