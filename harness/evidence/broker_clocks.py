@@ -3,8 +3,9 @@
 A broker reads its clock at some moment between a request and its answer. So at that moment its clock was ahead of ours
 by an amount between two bounds, however unequal the delays of both directions were. As clocks drift slowly, a reading
 bounds that amount at all other times, too, and the tightest bounds count: those of short round trips. Readings that
-contradict each other show that a clock jumped; then no time of that broker is converted. A jump that is shorter than a
-round trip and one millisecond may go unnoticed, and errs by no more than that.
+contradict each other show that a clock jumped; then no time of that broker is converted. Not noticed are a jump that is
+shorter than a round trip and one millisecond, which errs by no more than that, and one that is taken back before the
+next reading.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from fencepost.model.clock_readings import ClockReading, ClockReadings
 
 # Two clocks drift apart by at most 1 ms in a second: NTP corrects each by at most half of that, quartz errs by less.
 DRIFT = 1000
+# A time that is known less well says too little: what it cannot prove would count as kept.
+MOST_NS = NS // 2
 _ROUNDS = 8  # each makes a solution 1000 times as exact
 
 
@@ -114,13 +117,18 @@ class LeaderClocks:
         """When the leader with the epoch ``term`` wrote this wall time; any broker, if that leader was not seen.
 
         Raises:
-            NotShown: the clock of such a broker jumped, or could not be read.
+            NotShown: the clock of such a broker jumped, could not be read, or is known too badly (``MOST_NS``).
         """
         if wall_ms <= 0:
             return Moment(0, 0)
-        windows = [self._clock(broker).window(wall_ms) for broker in self._writers(term)]
+        writers = [self._leaders[term]] if term in self._leaders else sorted({*self._clocks, *self._failures})
+        windows = [self._clock(broker).window(wall_ms) for broker in writers]
         begin_ns, end_ns = min(one.begin_ns for one in windows), max(one.end_ns for one in windows)
-        return Moment((begin_ns + end_ns) // 2, _half(end_ns - begin_ns))
+        if (uncertainty_ns := _half(end_ns - begin_ns)) > MOST_NS:
+            one_of = "one of the brokers (nobody saw which) " if writers[1:] else "broker "
+            who = f"{one_of}{', '.join(map(str, writers))}"
+            raise NotShown(f"times of {who} are known only within {uncertainty_ns / NS:.1f} s")
+        return Moment((begin_ns + end_ns) // 2, uncertainty_ns)
 
     def sentences(self, pair: Sequence[int]) -> dict[int, str]:
         """What is known of each broker's clock, in a sentence; ``pair``: a clock pair (monotonic_ns, wall_ns)."""
@@ -133,9 +141,6 @@ class LeaderClocks:
                 f"known within {clock.uncertainty_ns / MS:.1f} ms"
             )
         return dict(sorted(found.items()))
-
-    def _writers(self, term: int) -> Iterable[int]:
-        return [self._leaders[term]] if term in self._leaders else [*self._clocks, *self._failures]
 
     def _clock(self, broker: int) -> BrokerClock:
         if broker not in self._clocks:

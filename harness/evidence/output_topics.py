@@ -19,22 +19,27 @@ from fencepost_member.payload import HEADER, SOURCE, letter_id, source_of, unpac
 
 
 def collect(
-    workload: Workload, topics: RunTopics, cluster: Cluster, pairs: Sequence[Sequence[int]], events: EventLog
+    workload: Workload,
+    topics: RunTopics,
+    cluster: Cluster,
+    pairs: Sequence[Sequence[int]],
+    events: EventLog,
+    other_clocks: bool = False,
 ) -> None:
     """Record every effect in the topics that members write, by partition and offset, or that they cannot be read.
 
     If producers write to the same topics (the workload has no topic ``into`` which members write), only records that
-    name their source are effects. If brokers with other clocks stamped the records, the effects are unknown.
+    name their source are effects.
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
+        other_clocks: whether brokers have other clocks: of records that they stamped, the effects are unknown.
     """
     if not isinstance(workload, WritesOutput):
         return
     settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     consumer = ck.Consumer({**READING, **cluster.access, **settings, "bootstrap.servers": cluster.bootstrap()})
     timeline = WallClockConverter.of(pairs)
-    elsewhere = cluster.evidence.clocks() is not None
     patience_s = max(SILENCE_S, workload.transaction_timeout_ms / 1000 + ABORTED_WITHIN_S)
 
     def read(names: Iterable[str]) -> Iterator[ck.Message]:
@@ -45,7 +50,7 @@ def collect(
 
     def written_ms(message: ck.Message) -> int:
         kind, wall_ms = message.timestamp()
-        if elsewhere and kind == ck.TIMESTAMP_LOG_APPEND_TIME:
+        if other_clocks and kind == ck.TIMESTAMP_LOG_APPEND_TIME:
             raise ValueError("its records have the times of brokers with other clocks (LogAppendTime)")
         return wall_ms
 

@@ -4,7 +4,8 @@
 
     scenario.json  plan.json  verdict.json  report.html  junit.xml  logs/
     history/
-      clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins
+      clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins; if
+                                 brokers have other clocks, also the readings of these (see ``ClockReadings``)
       partitions.json            one object per topic-partition: its number ``tp``, where its log starts and ends; also
                                  one for each partition that was deleted and recreated during the run: its ``renewed``
                                  has what members did with it and its successor (see ``evidence.recreated_topics``)

@@ -247,7 +247,7 @@ class _Run:
         clocks = LeaderClocks(readings) if readings else None
         for sentence in clocks.sentences(pairs[-1]).values() if clocks else ():
             self._phases.show(sentence)
-        output_topics.collect(self._scenario.workload, self._topics, cluster, pairs, self._events)
+        output_topics.collect(self._scenario.workload, self._topics, cluster, pairs, self._events, clocks is not None)
         self._folder.write_json("history/clock.json", {"pairs": pairs, **(readings.to_json() if readings else {})})
         coordinator = cluster.admin.coordinator(self._names.group)
         self._folder.write_json(SETTINGS, broker_settings.read(cluster.admin, self._topics.by_name, coordinator))

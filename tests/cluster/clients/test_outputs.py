@@ -377,6 +377,24 @@ def test_what_is_requeued_lies_at_the_end_of_its_own_partition_and_names_where_i
     assert (last["theirs"], last[SOURCE]) == (b"h", source("member-0.1", cast.tp(A), 10))
 
 
+@pytest.mark.parametrize("stamp", ["LogAppendTime", "CreateTime"])
+def test_what_brokers_with_other_clocks_stamped_is_unknown(cast: Cast, stamp: str) -> None:
+    cast.into = f"{cast.name}-{stamp}"
+    config = {"message.timestamp.type": stamp}
+    cast.cluster.admin.create_topics([scenario.Topic(cast.into, partitions=PARTITIONS, config=config)])
+    output = cast.owner("after-batch")
+    output.write(cast.tp(A), 0, b"k", pack(3, 4, 77))
+    output.commit({cast.tp(A): 1})
+    log, asked = EventLog(cast.folder / "harness.jsonl", "harness"), (Open(), Names([cast.into]), cast.cluster)
+    output_topics.collect(*asked, [clock_pair()], log, other_clocks=True)
+    output_topics.collect(*asked, [clock_pair()], log)
+    log.close()
+    first, second = read(cast.folder / "harness.jsonl").events
+    assert (first["kind"] == "unrecorded") == (stamp == "LogAppendTime")
+    assert "other clocks" in str(first["detail"]) or stamp == "CreateTime"
+    assert second["kind"] == "dead-letter"
+
+
 def test_a_topic_that_nobody_tells_of_is_not_waited_for_for_ever(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_reader, "READ_S", 1.0)
     settings = {"bootstrap.servers": cast.cluster.bootstrap(), "allow.auto.create.topics": False}

@@ -87,6 +87,7 @@ def test_a_cluster_elsewhere_wants_yes_and_is_told_what_would_be_done() -> None:
         f"create the topics {far.prefix}orders (4 partitions, up to 3 replicas)",
         f"as the group {far.prefix}a-guest-7 with 3 members",
         "move the leader of this group's partition of __consumer_offsets",
+        f"write records of a few bytes to a topic {far.prefix}fencepost.clocks, 2 a second at each broker",
         "remove topics and group",
     ):
         assert reported in str(refused.value)

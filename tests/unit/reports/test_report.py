@@ -189,6 +189,18 @@ class TestThePage:
         reported = re.sub(r"<[^>]*>|\s+", " ", page(invalid))
         assert re.search(r"network\.links +yes +network\.packets +no: iptables is missing", reported)
 
+    def test_it_says_what_is_known_of_the_clocks_of_brokers_elsewhere(self, invalid: Path, tmp_path: Path) -> None:
+        run, second = shutil.copytree(invalid, tmp_path / "run"), 10**9
+        clock = run / "history/clock.json"
+        told = json.loads(clock.read_text())
+        at_ns, wall_ns = told["pairs"][-1] = [told["pairs"][-1][0], 1_795_259_580 * second]
+        reading = [at_ns - 2_000_000, at_ns + 2_000_000, (wall_ns + 37_200_000_000) // 1_000_000]
+        clock.write_text(json.dumps({**told, "brokers": {"2": [reading]}, "leaders": {}, "failure": ""}))
+        assert "the clock of broker 2 is 37.200 s ahead, known within 3.0 ms" in page(run)
+        for damaged in ({"2": [[1, 2]]}, {"2": [[1, 2, float("inf")]]}, {"x": []}, [7]):
+            clock.write_text(json.dumps({**told, "brokers": damaged, "leaders": {}, "failure": ""}))
+            assert "history/clock.json cannot be read" in page(run)
+
     def test_violations_of_a_run_that_cannot_be_judged_are_not_hidden(self, tmp_path: Path) -> None:
         doubtful = replace(runs.checks("invalid")[0], validity=Validity.UNKNOWN, reason="the audit is missing")
         run = runs.write_run(tmp_path / "run", runs.verdict("x", (doubtful,)), runs.group_history())
