@@ -142,6 +142,7 @@ def test_a_former_owner_was_a_zombie_if_it_was_gone_when_it_was_through(gone_ns:
 # A generation of an eager group, written at 5 s; A had partition 0 of the one before, B is assigned partition 1.
 
 WRITTEN_NS, BLUR_NS = ns(5), 1_000
+CERTAIN_NS = WRITTEN_NS + 2 * BLUR_NS  # it may have been written from the one to the other
 ROUND = Rebalance(1, 2, ns(4.5), WRITTEN_NS + BLUR_NS, (A, B), "", BLUR_NS)
 OLD, NEW = had(A, ns(1), (ns(6), ns(6) + 1)), had(B, ns(5.1), tp=1, generation=2)
 
@@ -181,8 +182,8 @@ def new(**changes: Any) -> Tables:
         (old(given_up_begin_ns=ns(5.1)), False),  # in its callback, which was not slow
         (old(given_up_begin_ns=ns(5.1) + 1), True),
         (old(tp=1), False),  # told for that partition
-        (new(assigned_begin_ns=WRITTEN_NS), True),
-        (new(assigned_begin_ns=WRITTEN_NS - 1), False),  # maybe of the one before
+        (new(assigned_begin_ns=CERTAIN_NS), True),
+        (new(assigned_begin_ns=CERTAIN_NS - 1), False),  # maybe of the one before
         (new(generation=3), False),
         (generation(gone=(MemberRemoval(f"id-{A}", A, 1, ns(6) + 1, 0),)), False),
         (generation(gone=(MemberRemoval(f"id-{A}", A, 1, ns(6) + 2, 0),)), True),
@@ -199,12 +200,13 @@ def test_of_an_early_generation_it_is_told_what_was_assigned_and_from_when_to_wh
     assert told(generation(), EARLY) == [Detection(EARLY, 1, (A, B), "generation", "", -1, *times)]
 
 
-@pytest.mark.parametrize(("returned_ns", "early"), [(WRITTEN_NS, False), (WRITTEN_NS + 1, True)])
-def test_who_gave_up_before_a_generation_was_written_did_not_hold_it_up(returned_ns: int, early: bool) -> None:
-    """Though a commit of its callback was not answered when the generation may have begun."""
+@pytest.mark.parametrize(("returned_ns", "early"), [(CERTAIN_NS, False), (CERTAIN_NS + 1, True)])
+def test_a_commit_that_was_not_answered_when_the_next_generation_was_assigned_is_early(
+    returned_ns: int, early: bool
+) -> None:
     before = OLD._replace(given_up_begin_ns=WRITTEN_NS - 100, given_up_end_ns=returned_ns)
-    after = NEW._replace(assigned_begin_ns=WRITTEN_NS)
-    commits = (committed(WRITTEN_NS - 50, WRITTEN_NS + 1),)
+    after = NEW._replace(assigned_begin_ns=CERTAIN_NS)
+    commits = (committed(WRITTEN_NS - 50, returned_ns),)
     assert bool(told(generation(before, after, commits=commits), EARLY)) == early
 
 
