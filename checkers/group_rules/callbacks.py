@@ -105,11 +105,11 @@ def early_generation(tables: Tables) -> Iterator[Detection]:
     for i in tables.intervals if tables.protocol == "eager" else ():
         held[i.generation][i.incarnation].append(i)
     for r in tables.rounds:
-        written = Window.around(r.end_ns, r.uncertainty_ns)
+        written_ns, certain_ns = Window.around(r.end_ns, r.uncertainty_ns)
         for former, prior in held[r.generation - 1].items():
-            olds = [i for i in prior if i.how == "revoked" and 0 < i.assigned_end_ns < written.begin_ns]
+            olds = [i for i in prior if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns]
             for later, current in held[r.generation].items() if olds and former in r.members else ():
-                new = next((i for i in current if i.assigned_begin_ns >= written.end_ns), None)
+                new = next((i for i in current if i.assigned_begin_ns >= certain_ns), None)
                 disjoint = not {i.tp for i in olds} & {i.tp for i in current}
                 if new and disjoint and (old := next((i for i in olds if _still_has(tables, i, new)), None)):
                     members, times = blamed(former, later), (new.assigned_begin_ns, old.given_up_end_ns)
