@@ -15,6 +15,7 @@ from fencepost.clock import clock_pair, eventually, now_ns
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import audit, metadata_log, offsets_topic, request_log
+from fencepost.evidence.clock_conversion import WallClockConverter
 from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, group_partition
@@ -85,7 +86,7 @@ def ran(
         group.kill()
     pairs.append(clock_pair())
     topics = metadata_log.collect(cluster.evidence, cluster.brokers, pairs, [topic], history)
-    offsets_topic.collect(cluster.evidence, partition, pairs, name, history, topics)
+    offsets_topic.collect(cluster.evidence, partition, WallClockConverter.of(pairs), name, history, topics)
     assert request_log.collect(cluster.evidence, cluster.brokers, pairs, name, history, topics).damaged == 0
     return Ran(name, topic, history, begun_ns, now_ns(), moved_to, group.members, committed)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,12 +13,13 @@ import confluent_kafka as ck
 import psutil
 import pytest
 
-from fencepost.clock import eventually
+from fencepost.clock import clock_pair, eventually
 from fencepost.clusters import local
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import offsets_topic
+from fencepost.evidence.clock_conversion import WallClockConverter
 from fencepost.interfaces import BrokerEvidence, Cluster, ClusterSpec, Links
 from fencepost.interfaces.process import Node
 from fencepost.model import TopicPartition, group_partition
@@ -254,8 +254,8 @@ def test_the_dump_holds_the_ends_of_transactions(
         producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), 30)
         end(30)
     consumer.close()
-    pairs = [(time.monotonic_ns(), time.time_ns())]
-    offsets_topic.collect(cluster.evidence, group_partition(group, 3), pairs, group, tmp_path)
+    clock = WallClockConverter.of([clock_pair()])
+    offsets_topic.collect(cluster.evidence, group_partition(group, 3), clock, group, tmp_path)
     facts = [json.loads(line) for line in (tmp_path / offsets_topic.FILE).read_text().splitlines()]
     reported = [(fact["type"], fact.get("committed")) for fact in facts]
     assert reported == [("commit", 3), ("transaction-end", True), ("commit", 7), ("transaction-end", False)]
