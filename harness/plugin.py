@@ -111,7 +111,7 @@ def _backend(config: pytest.Config, handed_in: object = NOTHING) -> Backend:
     name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
     if handed_in is not NOTHING:
         name = name_of(handed_in)
-    return backend(name, access and Path(access), yes)
+    return backend(name, access and Path(access), yes, config.rootpath)
 
 
 def _handed_in(request: pytest.FixtureRequest) -> object:

@@ -101,6 +101,9 @@ def run(
     cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show and check what the run would do; create nothing.")
+    ] = False,
     runs: Runs = Path("runs"),
     check: Judged = True,
     settings: Annotated[
@@ -118,10 +121,14 @@ def run(
     asked = override(loader.load(scenario), settings or ())
     first = secrets.randbelow(2**31) if seed is None else seed
     seeds = range(first, first + repeat)
-    where = RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    where = RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote, check)
     drawn = [(asked, asked.drawn(number)) for number in seeds]
     where.ready(drawn)
-    _leave(batch.run_batch(coverage.cases(asked, seeds, where) if steer else drawn, where))
+    cases = coverage.cases(asked, seeds, where) if steer else drawn
+    if dry_run:
+        batch.dry_run(cases, where)
+    else:
+        _leave(batch.run_batch(cases, where))
 
 
 @app.command("replay")
@@ -149,7 +156,7 @@ def replay_(
 
     asked, plan = replay.load(run)
     case = asked, replay.pinned(plan, run) if exact else plan
-    where = RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    where = RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote, check)
     where.ready([case])
     _leave(batch.run_batch([case] * repeat, where))
 
@@ -180,7 +187,7 @@ def shrink_(
 
     effort = shrinker.Budget(failures, of, minutes, rate_runs)
     shrunk = shrinker.shrink(
-        run, RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote), effort
+        run, RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote), effort
     )
     raise typer.Exit(Exit.VALID if shrinker.show_shrunk(shrunk) else Exit.UNKNOWN)
 

@@ -47,6 +47,10 @@ class Backend(Protocol):
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """The run's actions on a foreign cluster, a clause each."""
 
+    def examine(self, scenario: Scenario, plan: Plan, progress: ProgressCallback) -> list[str]:
+        """Check in the foreign cluster itself that the run can be performed there, without creating anything; returns
+        what was found, a sentence each."""
+
     def for_another_run(self) -> Backend:
         """The same for another run, with new names."""
 
@@ -82,6 +86,10 @@ class ManagedBackend:
         """Nothing foreign is touched."""
         return []
 
+    def examine(self, scenario: Scenario, plan: Plan, progress: ProgressCallback) -> list[str]:
+        """There is no cluster yet."""
+        return []
+
     def for_another_run(self) -> ManagedBackend:
         """The same: every cluster is new, whatever its names."""
         return self
@@ -109,15 +117,18 @@ def docker() -> ManagedBackend:
 OWN = {LOCAL: local, DOCKER: docker}  # the fastest first
 
 
-def named(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
+def named(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Backend:
     """A back-end by its name; ``config`` and ``permitted`` are only for clusters that exist.
+
+    Args:
+        folder: see ``Attachment.of``. Containers that are handed in run here, so no list counts for them.
 
     Raises:
         ScenarioError: there is none of this name; see ``Attachment.of``; or it does not accept these options.
         ClusterError, ProvisionError: see ``handed_in.attachment``.
     """
     if name.startswith(ATTACH):
-        return Attachment.of(name, config, permitted)
+        return Attachment.of(name, config, permitted, folder)
     if handed_in.scheme_of(name):
         return handed_in.attachment(name, config, permitted)
     if config is not None or permitted:

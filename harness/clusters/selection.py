@@ -13,9 +13,11 @@ from fencepost.clusters.doctor import Prerequisite
 from fencepost.clusters.names import AUTO
 
 
-def backend(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
+def backend(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Backend:
     """The back-end of this name; see ``backends.named``."""
-    return auto() if name == AUTO and config is None and not permitted else backends.named(name, config, permitted)
+    if name == AUTO and config is None and not permitted:
+        return auto()
+    return backends.named(name, config, permitted, folder)
 
 
 def own(backend: Backend) -> ManagedBackend:

@@ -75,12 +75,7 @@ def _show(scenario: Scenario, plan: Plan, where: RunOptions, spark: Spark | None
     from fencepost.console import progress_display
 
     where = where.once()
-    out.print(f"{scenario.name}, seed {plan.seed}", style="bold", markup=False)
-    if scenario.about:
-        out.print(scenario.about, markup=False)
-    show_plan(plan, scenario.inventory())
-    if intent := where.cluster.intent(scenario, plan):
-        out.print("\n  ".join([f"on {where.cluster} this run will", *intent]), markup=False)
+    _announce(scenario, plan, where)
     with progress_display.view(out) as watcher:
         folder, verdict = perform(scenario, plan, where, spark, watcher)
     if verdict is None:
@@ -88,6 +83,31 @@ def _show(scenario: Scenario, plan: Plan, where: RunOptions, spark: Spark | None
     else:
         show_verdict(verdict, folder)
     return verdict
+
+
+def _announce(scenario: Scenario, plan: Plan, where: RunOptions) -> None:
+    out.print(f"{scenario.name}, seed {plan.seed}", style="bold", markup=False)
+    if scenario.about:
+        out.print(scenario.about, markup=False)
+    show_plan(plan, scenario.inventory())
+    if intent := where.cluster.intent(scenario, plan):
+        out.print("\n  ".join([f"on {where.cluster} this run will", *intent]), markup=False)
+
+
+def dry_run(cases: Iterable[tuple[Scenario, Plan]], where: RunOptions) -> None:
+    """Show what the runs would do, and check in a cluster of another owner that they can be performed. This creates
+    nothing.
+
+    Raises:
+        FencepostError: a run cannot be performed; see ``Backend.examine``.
+    """
+    for scenario, plan in cases:
+        one = where.once()
+        _announce(scenario, plan, one)
+        found = one.cluster.examine(scenario, plan, lambda note: out.print(note, markup=False))
+        for sentence in found:
+            out.print(f"checked: {sentence}", markup=False)
+    out.print("dry run: nothing was created and no fault was injected")
 
 
 def run_batch(cases: Iterable[tuple[Scenario, Plan]], where: RunOptions) -> Validity | None:

@@ -1,13 +1,14 @@
-"""Finds and removes everything with a prefix in a cluster; and discovers the brokers of a cluster."""
+"""Finds and removes everything with a prefix in a cluster; and discovers a cluster by one address."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from kafka import errors as kafka_errors
 
 from fencepost.clock import eventually
-from fencepost.clusters.admin import requests
+from fencepost.clusters.admin import groups, requests
 from fencepost.clusters.admin.connections import Connections
 from fencepost.errors import ClusterError, WaitTimeout
 from fencepost.model.endpoint import Endpoint
@@ -15,8 +16,15 @@ from fencepost.model.endpoint import Endpoint
 CONNECT_S = 5.0
 
 
-def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint]:
-    """The brokers of a cluster by id, as the one at ``address`` advertises them to clients.
+class Discovered(NamedTuple):
+    """A cluster as one of its brokers describes it to clients: its id, and the brokers' addresses by their ids."""
+
+    cluster_id: str
+    brokers: dict[int, Endpoint]
+
+
+def discover(address: Endpoint, access: Mapping[str, str]) -> Discovered:
+    """The cluster of the broker at ``address``.
 
     Raises:
         ClusterError: no broker answers there, or refuses us; gives the last error.
@@ -37,7 +45,8 @@ def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint
         ) from late
     finally:
         asked.close()
-    return {broker.node_id: Endpoint(_bracketed(broker.host), broker.port) for broker in found.brokers}
+    brokers = {broker.node_id: Endpoint(_bracketed(broker.host), broker.port) for broker in found.brokers}
+    return Discovered(found.cluster_id or "", brokers)
 
 
 def _bracketed(host: str) -> str:
@@ -56,7 +65,8 @@ class Cleaning:
     def remove_all(self, within_s: float) -> list[str]:
         """Remove everything, repeatedly until nothing is there; returns what is left after ``within_s``, and why.
 
-        A group can be removed once its last member is gone: a killed one is gone once its session is over.
+        A group can be removed once it has no members. Killed members stay until their sessions are over, so they are
+        removed first.
         """
         left: list[str] = []
 
@@ -92,6 +102,8 @@ class Cleaning:
                 left.append(f"the groups of broker {broker}, which does not answer")
                 continue
             for group in [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]:
+                for member in groups.describe(self._brokers, group).members:
+                    self._brokers.request_once(broker, requests.removal(group, member))
                 answer = self._brokers.request_once(broker, requests.group_deletion(group))
                 why = _why(answer.results[0]) if answer else ""
                 left.append(f"group {group}{why}")

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.attach.access import read_access
+from fencepost.clusters.attach.allow_list import AllowList
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import Abilities, always, needed
 from fencepost.clusters.docker.published import PublishedPort
@@ -34,8 +35,8 @@ IN_CONTAINERS = always("broker-signal", "broker-log")
 _ADDRESS = re.compile(rf"{ATTACH}(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{{1,5}})")
 
 
-def _own_prefix() -> str:
-    return f"{PREFIX}{secrets.token_hex(4)}-"
+def _own_prefix(of_all: str = PREFIX) -> str:
+    return f"{of_all}{secrets.token_hex(4)}-"
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,12 @@ class Attachment:
     Attributes:
         address: a broker's listener for clients.
         access: its settings of SASL and TLS (``ACCESS``); never shown, never written into a run folder.
-        permitted: whether ``--yes`` was given.
+        permitted: whether its brokers may be on other machines: ``--yes`` was given, or there is a list.
         name: its name on the command line, if that is not the address.
         prefix: begins the names of all topics and groups of one run, and of nothing else; another run needs
             ``for_another_run``.
         published: the ports of the brokers' containers, if they were handed in as containers of this machine's engine.
+        allowed: the team's list of clusters, if there is one and it counts for this cluster.
     """
 
     address: Endpoint
@@ -58,6 +60,7 @@ class Attachment:
     name: str = ""
     prefix: str = field(default_factory=_own_prefix)
     published: Sequence[PublishedPort] = ()
+    allowed: AllowList | None = None
     parts: ClassVar[Collection[str]] = ()
     why: ClassVar[str] = ""
 
@@ -67,29 +70,54 @@ class Attachment:
         return {**ABILITIES, **(IN_CONTAINERS if self.published else {})}
 
     @classmethod
-    def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:
+    def of(
+        cls, cluster: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None
+    ) -> Attachment:
         """The attachment for ``attach:HOST:PORT`` and a properties file.
 
+        Args:
+            folder: whose list of clusters counts, if there is one there or above; None: no list counts.
+
         Raises:
-            ScenarioError: the address is invalid, the file cannot be read, or has a setting that is not in ``ACCESS``.
+            ScenarioError: the address is invalid, the file cannot be read, or has a setting that is not in ``ACCESS``;
+                or the list is wrong.
         """
         found = _ADDRESS.fullmatch(cluster)
         if found is None or not 0 < int(found["port"]) < 65536:
             raise ScenarioError(f"{cluster!r} does not name a cluster: use attach:HOST:PORT, with one broker's address")
-        return cls(Endpoint(found["host"], int(found["port"])), read_access(config), permitted)
+        address, allowed = Endpoint(found["host"], int(found["port"])), AllowList.find(folder) if folder else None
+        attachment = cls(address, read_access(config), permitted or allowed is not None, allowed=allowed)
+        return attachment.for_another_run()
 
     def __str__(self) -> str:
         return self.name or f"{ATTACH}{self.address}"
 
     def for_another_run(self) -> Attachment:
         """The same for another run, with new names."""
-        return replace(self, prefix=_own_prefix())
+        return replace(self, prefix=_own_prefix(self.prefix_of_all))
+
+    @property
+    def prefix_of_all(self) -> str:
+        """Begins the names of all runs of this team."""
+        return self.allowed.prefix if self.allowed else PREFIX
 
     def start(self, scenario: Scenario, plan: Plan, owner: ProcessOwner, progress: ProgressCallback) -> Cluster:
         """See ``attach.start``."""
         from fencepost.clusters.attach import cluster
 
         return cluster.start(self, scenario, plan, owner, progress)
+
+    def examine(self, scenario: Scenario, plan: Plan, progress: ProgressCallback) -> list[str]:
+        """See ``Backend``, and for errors ``cluster.examine``."""
+        from fencepost.clusters.attach import cluster
+
+        found = cluster.examine(self, scenario, plan, progress)
+        about = f" ({self.allowed.clusters[found.cluster_id]})" if self.allowed else ""
+        brokers = ", ".join(f"{broker} at {at}" for broker, at in found.brokers.items())
+        return [
+            f"the cluster has the id {found.cluster_id}{about}, and the brokers {brokers}",
+            "this user has all rights that the run needs",
+        ]
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """The run's actions on the cluster, one clause each."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fencepost.clock import eventually
 from fencepost.clusters import environments
@@ -14,6 +14,7 @@ from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attach import cleanup, proxies, rights
+from fencepost.clusters.attach.allow_list import AllowList
 from fencepost.clusters.attach.cleanup import CLEAN_S, CleanupTask
 from fencepost.clusters.attach.clock_watch import ClockWatch
 from fencepost.clusters.attach.containers import ContainerEvidence
@@ -172,11 +173,19 @@ class Asked(Protocol):
 
     @property
     def permitted(self) -> bool:
-        """Whether its brokers may be on other machines (``--yes``)."""
+        """Whether its brokers may be on other machines."""
+
+    @property
+    def allowed(self) -> AllowList | None:
+        """The team's list of clusters, if there is one and it counts."""
 
     @property
     def prefix(self) -> str:
         """The prefix of all names of the run."""
+
+    @property
+    def prefix_of_all(self) -> str:
+        """The prefix of the names of all runs."""
 
     @property
     def published(self) -> Sequence[PublishedPort]:
@@ -184,6 +193,54 @@ class Asked(Protocol):
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that refuses the run."""
+
+
+class Examined(NamedTuple):
+    """A cluster in which a run can be performed.
+
+    Attributes:
+        cluster_id: its id.
+        brokers: their addresses.
+        far: the addresses of brokers that are not on this machine.
+        ports: the port of each broker's container, as far as containers are known.
+        hidden: why this user may not read the group's log; empty: it may.
+    """
+
+    cluster_id: str
+    brokers: dict[int, Endpoint]
+    far: list[str]
+    ports: dict[int, PublishedPort]
+    hidden: str
+
+
+def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: ProgressCallback = quiet) -> Examined:
+    """Check that a run can be performed in the cluster. This creates nothing.
+
+    (Like every first request about a group, it makes the brokers of a new cluster create ``__consumer_offsets``.)
+
+    Raises:
+        PlanError: the team's list does not allow the cluster, its brokers are not on this machine and that was not
+            permitted, or the plan has faults that cannot be performed on these brokers.
+        NotAuthorized: lists the missing rights of this user.
+        ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
+        WaitTimeout: the group gets no coordinator.
+    """
+    progress(f"asking the cluster of {attachment.address}")
+    cluster_id, brokers = discover(attachment.address, attachment.access)
+    if attachment.allowed and (why := attachment.allowed.refusal(cluster_id)):
+        raise PlanError(f"a run on {attachment.address} is not allowed: {why}")
+    far = _far(brokers, attachment, scenario, plan)
+    ports = _containers(brokers, attachment.published)
+    _check_containers(brokers, ports, plan)
+    with closing(ObserverAdmin(brokers, attachment.access)) as admin:
+        group = scenario.names(plan.seed, attachment.prefix).group
+        with suppress(NotAuthorized):
+            eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
+        needs, of_all = rights.needs(scenario, plan, attachment.prefix), attachment.prefix_of_all
+        hidden = rights.check(attachment.address, brokers, attachment.access, needs, of_all, progress)
+        if scenario.group.protocol == "consumer":
+            _agree(admin, next(iter(brokers)), scenario.cluster_spec())
+    return Examined(cluster_id, brokers, far, ports, hidden)
 
 
 def start(
@@ -195,29 +252,15 @@ def start(
         scenario, plan: the run that will be performed.
 
     Raises:
-        PlanError: the brokers are not on this machine, and that was not permitted, or the plan has faults of links.
         ProvisionError: the members' environment is missing and could not be created.
-        NotAuthorized: lists the missing rights of this user.
-        ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
-        WaitTimeout: the group gets no coordinator.
+        PlanError, NotAuthorized, ClusterError, WaitTimeout: see ``examine``.
     """
-    group = scenario.names(plan.seed, attachment.prefix).group
     interpreters = environments.interpreters(scenario.group.environments, progress)
-    progress(f"attaching to the cluster of {attachment.address}")
-    brokers, far = _discovered(attachment, scenario, plan)
-    ports = _containers(brokers, attachment.published)
-    _check_containers(brokers, ports, plan)
-    with ExitStack() as closing:
+    _, brokers, far, ports, hidden = examine(attachment, scenario, plan, progress)
+    with ExitStack() as stack:
         admin = ObserverAdmin(brokers, attachment.access)
-        closing.callback(admin.close)
-        # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
-        with suppress(NotAuthorized):
-            eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
-        needs = rights.needs(scenario, plan, attachment.prefix)
-        hidden = rights.check(attachment.address, brokers, attachment.access, needs, progress)
-        if scenario.group.protocol == "consumer":
-            _agree(admin, next(iter(brokers)), scenario.cluster_spec())
-        replicas = admin.replicas(OFFSETS_TOPIC)
+        stack.callback(admin.close)
+        group, replicas = scenario.names(plan.seed, attachment.prefix).group, admin.replicas(OFFSETS_TOPIC)
         partition = group_partition(group, len(replicas) or 1)
         watch = None
         if far:
@@ -230,21 +273,21 @@ def start(
         if needed(plan, "packets", "links"):
             progress("starting proxies between members and brokers")
             before = proxies.start(owner, brokers, scenario.cluster_spec().slots, progress)
-            closing.callback(before.stop)
+            stack.callback(before.stop)
         kept = {partition: replicas[partition]} if replicas and needed(plan, "coordinator") else {}
         task = CleanupTask(brokers, attachment.access, attachment.prefix, kept)
         containers, nodes, locks = None, None, []
         if ports and len(ports) == len(brokers):
             containers = ContainerEvidence(owner, admin, foreign, ports, group, scenario.group.silent)
-            closing.callback(containers.close)
+            stack.callback(containers.close)
             task = replace(task, levels=containers.requests.levels())
             locks = [lock.fileno() for lock in containers.requests.locks]
         if containers and needed(plan, "broker-signal"):
             nodes = containers.nodes()
             task = replace(task, containers={broker: port.container for broker, port in ports.items()})
-        evidence, closing = containers or foreign, closing.pop_all()
+        evidence, ending = containers or foreign, stack.pop_all()
         cluster = AttachedCluster(
-            brokers, attachment.access, admin, evidence, interpreters, progress, closing, before, nodes
+            brokers, attachment.access, admin, evidence, interpreters, progress, ending, before, nodes
         )
     try:
         cluster.cleaner = CleanupProcess(cleanup.__name__, task.to_json(), locks)
@@ -258,14 +301,12 @@ def start(
     return cluster
 
 
-def _discovered(attachment: Asked, scenario: Scenario, plan: Plan) -> tuple[dict[int, Endpoint], list[str]]:
-    """The brokers, and the addresses of brokers that are not on this machine.
+def _far(brokers: Mapping[int, Endpoint], attachment: Asked, scenario: Scenario, plan: Plan) -> list[str]:
+    """The addresses of brokers that are not on this machine.
 
     Raises:
         PlanError: there are some, and that was not permitted, or the plan has faults of links.
-        ClusterError: no broker answers.
     """
-    brokers = discover(attachment.address, attachment.access)
     far = [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
     if far and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
@@ -275,7 +316,7 @@ def _discovered(attachment: Asked, scenario: Scenario, plan: Plan) -> tuple[dict
             f"faults between members and brokers work only where brokers are on this machine, but there are "
             f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
         )
-    return brokers, far
+    return far
 
 
 def _containers(brokers: Mapping[int, Endpoint], published: Sequence[PublishedPort]) -> dict[int, PublishedPort]:

@@ -87,7 +87,7 @@ def _reachable(name: str, ports: Sequence[Endpoint], access: Mapping[str, str]) 
     why = []
     for port in ports:
         try:
-            brokers = discover(port, access)
+            brokers = discover(port, access).brokers
         except ClusterError as error:
             why.append(str(error))
             continue

@@ -12,7 +12,6 @@ from fencepost.clusters.admin.rights import CLUSTER, GROUP, TOPIC, TRANSACTIONAL
 from fencepost.clusters.attach.access import mechanism_of
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.capabilities import needed
-from fencepost.clusters.names import PREFIX
 from fencepost.errors import NotAuthorized
 from fencepost.model.endpoint import Endpoint
 from fencepost.scenario.scenario import Scenario
@@ -22,11 +21,11 @@ from fencepost_member.config import TRANSACTION
 OF_TOPICS = ("Create", "Read", "Write", "Delete")  # Describe comes with Read
 OF_GROUP = ("Read", "Delete")
 CONFIGS = "DescribeConfigs"
-# Where a right serves evidence alone, what is lost without it.
+# Where a right serves evidence alone, what is lost without it: by the name of the resource, else by its kind.
 WITHOUT = {
-    (TOPIC, OFFSETS_TOPIC): "the group's log in __consumer_offsets is not read, so kinds that need it are not judged",
-    (TOPIC, PREFIX): "the settings of topics are not read, so the scenario's settings count, else Kafka's defaults",
-    (CLUSTER, ""): "the settings of brokers are not read, so Kafka's defaults count",
+    OFFSETS_TOPIC: "the group's log in __consumer_offsets is not read, so kinds that need it are not judged",
+    TOPIC: "the settings of topics are not read, so the scenario's settings count, else Kafka's defaults",
+    CLUSTER: "the settings of brokers are not read, so Kafka's defaults count",
 }
 
 
@@ -57,9 +56,14 @@ def check(
     brokers: Mapping[int, Endpoint],
     access: Mapping[str, str],
     of_run: tuple[Collection[Right], Collection[Right]],
+    prefix_of_all: str,
     progress: ProgressCallback,
 ) -> str:
-    """Refuse a run whose user has not all rights (``of_run``: see ``needs``); report the evidence that it may not read.
+    """Refuse a run whose user has not all rights; report the evidence that it may not read.
+
+    Args:
+        of_run: see ``needs``.
+        prefix_of_all: begins the names of all runs; rights are granted to it.
 
     Returns:
         Why the group's log cannot be read; empty: it can.
@@ -70,8 +74,10 @@ def check(
     """
     musts, evidence = of_run
     found = rights.missing(brokers, access, [*musts, *evidence])
-    missing = _commands(address, access, [right for right in found if right in musts])
-    helpful = _commands(address, access, [right for right in found if right not in musts])
+    missing, helpful = (
+        _commands(address, access, prefix_of_all, [right for right in found if (right in musts) == must])
+        for must in (True, False)
+    )
     if missing:
         more = ["Without these, less is judged:", *helpful.values()] if helpful else []
         raise NotAuthorized(
@@ -85,19 +91,22 @@ def check(
             )
         )
     without = {
-        place: f"{WITHOUT[place]}. The cluster's owner can grant the right to read them: {command}"
-        for place, command in helpful.items()
+        name: f"{WITHOUT.get(name, WITHOUT[kind])}. The cluster's owner can grant the right to read them: {command}"
+        for (kind, name), command in helpful.items()
     }
     for sentence in without.values():
         progress(sentence)
-    return without.get((TOPIC, OFFSETS_TOPIC), "")
+    return without.get(OFFSETS_TOPIC, "")
 
 
-def _commands(address: Endpoint, access: Mapping[str, str], missing: Collection[Right]) -> dict[tuple[str, str], str]:
+def _commands(
+    address: Endpoint, access: Mapping[str, str], prefix_of_all: str, missing: Collection[Right]
+) -> dict[tuple[str, str], str]:
     """The commands that grant some rights to this and all later runs, by kind and name of the resource."""
     found: dict[tuple[str, str], list[str]] = {}
     for right in missing:
-        operations = found.setdefault((right.resource, PREFIX if right.name.startswith(PREFIX) else right.name), [])
+        name = prefix_of_all if right.name.startswith(prefix_of_all) else right.name
+        operations = found.setdefault((right.resource, name), [])
         if right.operation not in operations:
             operations.append(right.operation)
     return {
@@ -106,7 +115,7 @@ def _commands(address: Endpoint, access: Mapping[str, str], missing: Collection[
                 f"kafka-acls --bootstrap-server {address} --add --allow-principal '{_principal(access)}'",
                 *(f"--operation {operation}" for operation in operations),
                 f"--{kind} {name}".strip(),
-                *(["--resource-pattern-type prefixed"] if name == PREFIX else []),
+                *(["--resource-pattern-type prefixed"] if name == prefix_of_all else []),
             ]
         )
         for (kind, name), operations in found.items()

@@ -11,7 +11,7 @@ from typing import Any
 
 import confluent_kafka as ck
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ConsumerGroupDescription
 
 from cluster.conftest import consuming
 from cluster.plans import WRITING, under
@@ -19,6 +19,7 @@ from cluster.planted import BUGS
 from cluster.worlds import LONG_S, World
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
+from fencepost.clock import eventually
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.cache import quiet
@@ -63,7 +64,7 @@ SCENARIO = Scenario(
     min_records=3000,
 )
 FOREIGN_TOPICS = ("not-ours", "fencepost-0badcafe-orders")  # the second one is another run's
-FOREIGN_GROUP = "not-ours"
+FOREIGN_GROUP, FOREIGN_LIVE_GROUP = "not-ours", "not-ours-and-alive"
 
 
 def address(cluster: ManagedCluster, slot: int | None = None) -> str:
@@ -72,15 +73,37 @@ def address(cluster: ManagedCluster, slot: int | None = None) -> str:
 
 
 def there(cluster: ManagedCluster) -> dict[str, Any]:
-    """What clients can see of a cluster: topics with their ends, groups with their offsets, the order of replicas."""
+    """A snapshot of a cluster: topics with their ids, replicas, settings and ends; groups with their members,
+    assignments and offsets; and the settings of brokers."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap()})
     topics = sorted(admin.list_topics(timeout=LONG_S).topics)
     groups = sorted(group.group_id for group in admin.list_consumer_groups().result(LONG_S).valid)
+    described = admin.describe_topics(ck.TopicCollection(topics))
+    ids = {topic: str(future.result(LONG_S).topic_id) for topic, future in described.items()}
+    members = admin.describe_consumer_groups(groups) if groups else {}
+    of_brokers = [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in cluster.brokers]
+    of_topics = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
+    settings = [admin.describe_configs(some) for some in (of_topics, *([one] for one in of_brokers))]
     return {
-        "topics": {topic: cluster.admin.end_offsets(topic) for topic in topics if not topic.startswith("__")},
+        "topics": {t: (ids[t], cluster.admin.end_offsets(t)) for t in topics if not t.startswith("__")},
         "groups": {group: cluster.admin.committed(group) for group in groups},
-        "replicas": cluster.admin.replicas(OFFSETS_TOPIC),
+        "members": {group: assigned(future.result(LONG_S)) for group, future in members.items()},
+        "replicas": {topic: cluster.admin.replicas(topic) for topic in topics},
+        "settings": {r.name: changed(f.result(LONG_S)) for some in settings for r, f in some.items()},
     }
+
+
+def assigned(group: ConsumerGroupDescription) -> dict[str, set[tuple[str, int]]]:
+    """The partitions of each member."""
+    return {
+        member.member_id: {(tp.topic, tp.partition) for tp in member.assignment.topic_partitions}
+        for member in group.members
+    }
+
+
+def changed(settings: dict[str, ConfigEntry]) -> dict[str, str | None]:
+    """The settings that are no defaults."""
+    return {name: entry.value for name, entry in settings.items() if not entry.is_default}
 
 
 @contextmanager
@@ -101,8 +124,8 @@ def guesting(
 
 
 @pytest.fixture(scope="module")
-def foreign(session_cluster: ManagedCluster) -> None:
-    """What others have in the cluster: topics with records, and a group that committed."""
+def foreign(session_cluster: ManagedCluster) -> Iterator[None]:
+    """What others have in the cluster: topics with records, a group that committed, and a group with a member."""
     missing = [topic for topic in FOREIGN_TOPICS if not session_cluster.admin.leaders(topic)]  # of two files
     session_cluster.admin.create_topics([Topic(topic, partitions=1) for topic in missing])
     producer = ck.Producer({"bootstrap.servers": session_cluster.bootstrap()})
@@ -112,6 +135,18 @@ def foreign(session_cluster: ManagedCluster) -> None:
     consumer = ck.Consumer({"bootstrap.servers": session_cluster.bootstrap(), "group.id": FOREIGN_GROUP})
     consumer.commit(offsets=[ck.TopicPartition(FOREIGN_TOPICS[0], 0, 1)], asynchronous=False)
     consumer.close()
+    live = ck.Consumer(
+        {
+            "bootstrap.servers": session_cluster.bootstrap(),
+            "group.id": FOREIGN_LIVE_GROUP,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    live.subscribe([FOREIGN_TOPICS[0]])
+    eventually(lambda: live.poll(0.1), LONG_S, "the member of another group to receive a record")
+    yield
+    live.close()
 
 
 @pytest.fixture

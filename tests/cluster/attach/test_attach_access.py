@@ -308,4 +308,4 @@ def test_a_certificate_for_another_host_is_refused_unless_hosts_are_not_compared
         discover(backend.address, backend.access)
     blind = {**settings[CERTIFICATE], "ssl.endpoint.identification.algorithm": "none"}
     backend = attachment(brokers, FOR_ANOTHER_HOST, blind, tmp_path)
-    assert set(discover(backend.address, backend.access)) == set(brokers.brokers)
+    assert set(discover(backend.address, backend.access).brokers) == set(brokers.brokers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -16,16 +17,25 @@ from cluster.attach.test_attach import SCENARIO, address, foreign, there, unchan
 from cluster.worlds import LONG_S
 from fencepost import runner
 from fencepost.clock import eventually
+from fencepost.clusters.admin.cleaning import discover
+from fencepost.clusters.attach.allow_list import FILE
 from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.cache import quiet
 from fencepost.clusters.managed_cluster import ManagedCluster
+from fencepost.clusters.selection import backend
 from fencepost.errors import ClusterError, PlanError, WaitTimeout
 from fencepost.faults import Pause
 from fencepost.model.topic import Topic
+from fencepost.processes.owner import ProcessOwner
+from fencepost.repeat import batch
+from fencepost.repeat.batch import RunOptions
 from fencepost.scenario.scenario import Group
 from fencepost.schedule.entries import at
 from fencepost.targets import brokers
 
 pytestmark = pytest.mark.cluster
+
+HEALED_S = 30  # after the harness has died, although the sessions of its members last longer
 
 
 @pytest.mark.usefixtures("unchanged")
@@ -66,13 +76,63 @@ def heeds_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def listed(folder: Path, *lines: str) -> Path:
+    """A team's list of clusters in a folder."""
+    (folder / FILE).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_cluster_that_is_not_in_the_teams_list_is_refused_before_anything_is_made(
+    cluster: ManagedCluster, tmp_path: Path
+) -> None:
+    listing = listed(tmp_path, "[clusters]", '"AAAAAAAAAAAAAAAAAAAAAA" = "staging"')
+    found = discover(Attachment.of(address(cluster)).address, {})
+    with pytest.raises(PlanError, match=rf"has the id {found.cluster_id}, but .* allows A{{22}} \(staging\)"):
+        runner.run(
+            SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path / "runs", backend=backend(address(cluster), folder=listing)
+        )
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_dry_run_shows_names_of_the_teams_prefix_and_creates_nothing(
+    cluster: ManagedCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = discover(Attachment.of(address(cluster)).address, {})
+    listing = listed(tmp_path, 'prefix = "shop.chaos-"', "[clusters]", f'"{found.cluster_id}" = "staging"')
+    where = RunOptions(tmp_path / "runs", backend(address(cluster), folder=listing), "local[1]")
+    batch.dry_run([(SCENARIO, SCENARIO.plan(1))], where)
+    shown = capsys.readouterr().out
+    assert re.search(r"create the topics shop\.chaos-[0-9a-f]{8}-orders \(6 partitions", shown)
+    assert "at   3.0 s  kill on member for 1 s" in shown
+    assert f"checked: the cluster has the id {found.cluster_id} (staging), and the brokers 1 at 127" in shown
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.core
+@pytest.mark.usefixtures("unchanged")
+def test_names_of_a_run_have_the_teams_prefix(cluster: ManagedCluster, tmp_path: Path) -> None:
+    found = discover(Attachment.of(address(cluster)).address, {})
+    listing = listed(tmp_path, 'prefix = "shop.chaos-"', "[clusters]", f'"{found.cluster_id}" = ""')
+    attachment, before = backend(address(cluster), folder=listing), there(cluster)["topics"]
+    with ProcessOwner.open() as owner:
+        attached = attachment.start(SCENARIO, SCENARIO.plan(1), owner, quiet)
+        try:
+            attached.admin.create_topics([Topic(f"{attachment.prefix}orders", 1)])
+            (made,) = there(cluster)["topics"].keys() - before.keys()
+        finally:
+            attached.stop()
+    assert re.fullmatch(r"shop\.chaos-[0-9a-f]{8}-orders", made)
+
+
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_the_harness_is_interrupted(
     cluster: ManagedCluster, tmp_path: Path, number: signal.Signals
 ) -> None:
     scenario = tmp_path / "guest.json"
-    scenario.write_text(json.dumps(replace(SCENARIO, min_records=10**9).to_json()))
+    patient = Group(members=3, config={"session.timeout.ms": 2 * HEALED_S * 1000})
+    scenario.write_text(json.dumps(replace(SCENARIO, group=patient, min_records=10**9).to_json()))
     before = there(cluster)
     command = [sys.executable, "-m", "fencepost", "run", str(scenario), "--seed", "3", "--no-check"]
     with (tmp_path / "said").open("w") as said:
@@ -98,4 +158,4 @@ def test_nothing_is_left_when_the_harness_is_interrupted(
     if number == signal.SIGKILL:  # nobody waits for what is removed then
         # What is removed while it is looked at has no end that anybody tells.
         gone = (KeyError, WaitTimeout)
-        eventually(lambda: there(cluster) == before, LONG_S * 2, "everything to be removed", forgive=gone)
+        eventually(lambda: there(cluster) == before, HEALED_S, "everything to be removed", forgive=gone)

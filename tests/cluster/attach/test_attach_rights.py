@@ -139,7 +139,7 @@ def grant(cluster: ManagedCluster, bindings: Collection[AclBinding]) -> None:
 
 def missing(backend: Attachment) -> set[tuple[str, str, str]]:
     """The missing rights of everything that a run may need, as the page names them."""
-    brokers = discover(backend.address, backend.access)
+    brokers = discover(backend.address, backend.access).brokers
     musts, evidence = needs(ALL, ALL.plan(1), backend.prefix)
     found = rights.missing(brokers, backend.access, [*musts, *evidence])
     return {(one.operation, one.resource, re.sub("^fencepost-.*", "fencepost-", one.name)) for one in found}

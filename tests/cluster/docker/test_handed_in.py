@@ -129,7 +129,7 @@ def is_free(container: str) -> bool:
 
 def levels(address: Endpoint) -> dict[int, str]:
     """The level of the request log of each broker."""
-    found = discover(address, {})
+    found = discover(address, {}).brokers
     admin = ObserverAdmin(found)
     try:
         return {broker: admin.log_level(broker, LOGGER) for broker in found}
@@ -310,7 +310,7 @@ def test_a_correct_group_is_valid_on_a_compose_project(project: Path, chaos_spar
     def three_brokers() -> bool:
         with suppress(ClusterError):
             found[:] = [handed_in.attachment(f"compose:{project}")]
-            return len(discover(found[0].address, {})) == 3
+            return len(discover(found[0].address, {}).brokers) == 3
         return False
 
     eventually(three_brokers, 60, "the three brokers to serve", every_s=0.5)

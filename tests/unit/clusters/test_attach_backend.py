@@ -14,6 +14,7 @@ import certifi
 import pytest
 
 from fencepost.clusters import local
+from fencepost.clusters.admin.cleaning import Discovered
 from fencepost.clusters.admin.connections import refuse
 from fencepost.clusters.attach import cluster, proxies
 from fencepost.clusters.attach.access import read_access
@@ -412,7 +413,9 @@ def test_lack_of_a_right_is_told_by_the_number_of_the_error(code: int) -> None:
 def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster, "discover", lambda address, access: {1: Endpoint("10.1.2.3", 9092)})
+    monkeypatch.setattr(
+        cluster, "discover", lambda address, access: Discovered("an id", {1: Endpoint("10.1.2.3", 9092)})
+    )
     far = replace(Attachment.of("attach:10.1.2.3:9092"), permitted=True)
     hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
     with (
