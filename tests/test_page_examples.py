@@ -29,6 +29,7 @@ from fencepost import Group, Scenario, Topic
 from fencepost.checkers import oracle
 from fencepost.checkers.judge import judge
 from fencepost.cli import commands, conformance
+from fencepost.clusters.attach import allow_list
 from fencepost.clusters.attach.access import read_access
 from fencepost.history.run_folder import RunFolder
 from fencepost.scenario import loader
@@ -202,8 +203,12 @@ def test_json_lines_are_believed(tmp_path: Path) -> None:
 # Scenarios, and programs.
 
 
-def check_toml(text: str) -> None:
-    """The scenario, completed where an example shows a part of one, can be loaded and planned."""
+def check_toml(text: str, folder: Path) -> None:
+    """A list of clusters can be read; a scenario, completed where an example shows a part of one, can be planned."""
+    if "[clusters]" in text:
+        (folder / allow_list.FILE).write_text(text, encoding="utf-8")
+        assert allow_list.AllowList.find(folder)
+        return
     Scenario.from_json({**ORDERS, **tomllib.loads(text)}).plan(SEED)
 
 
@@ -236,9 +241,9 @@ def check_python(texts: list[str]) -> Iterator[Scenario]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "toml")], ids=lambda page: page.stem)
-def test_scenarios_in_toml_can_be_planned(page: Path) -> None:
+def test_examples_in_toml_can_be_read(page: Path, tmp_path: Path) -> None:
     for text in blocks(page, "toml"):
-        check_toml(text)
+        check_toml(text, tmp_path)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)

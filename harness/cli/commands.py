@@ -21,15 +21,15 @@ from rich.text import Text
 from fencepost.cli import listing
 from fencepost.cli.options import Access, Backend, Judged, Run, Runs, SparkMaster, SparkRemote, Yes
 from fencepost.clusters import selection
-from fencepost.clusters.names import AUTO
-from fencepost.clusters.selection import backend
+from fencepost.clusters.names import AUTO, FOREIGN
+from fencepost.clusters.selection import backend, existing
 from fencepost.console import library_logs
 from fencepost.console.terminal import out, show_verdict
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity
 from fencepost.repeat import batch
 from fencepost.repeat.batch import RunOptions
-from fencepost.reports.formatting import visible
+from fencepost.reports.formatting import plural, visible
 from fencepost.scenario import loader
 from fencepost.scenario.overrides import override
 
@@ -190,6 +190,40 @@ def shrink_(
         run, RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote), effort
     )
     raise typer.Exit(Exit.VALID if shrinker.show_shrunk(shrunk) else Exit.UNKNOWN)
+
+
+@app.command()
+def clean(
+    cluster: Annotated[str, typer.Option(metavar=FOREIGN, help="A cluster that exists.")],
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[PREFIX]...", help="Remove the runs with these prefixes.")
+    ] = None,
+    cluster_config: Access = None,
+    yes: Yes = False,
+) -> None:
+    """List the topics and groups that runs left in a cluster of yours, or remove those of some runs.
+
+    Every run removes its own, also when the harness was killed, but not when its machine was lost. A run whose group
+    has members is in use; it is not removed. Exit code 4: not everything could be removed.
+    """
+    from fencepost.clusters.attach import leftovers
+
+    where = existing(cluster, cluster_config, yes, Path())
+    if not runs:
+        found = leftovers.find(where)
+        for leftover in found:
+            groups = f"{plural(len(leftover.groups), 'group')} with {plural(sum(leftover.groups.values()), 'member')}"
+            use = ", in use" if leftover.in_use else ""
+            out.print(f"{leftover.prefix}  {plural(len(leftover.topics), 'topic')}, {groups}{use}", markup=False)
+        hint = "To remove what a run left, name its prefix: fencepost clean PREFIX ... --cluster ..."
+        out.print(hint if found else f"no run left anything on {where}", markup=False)
+        return
+    left = leftovers.remove(where, runs)
+    for sentence in left:
+        out.print(f"left in the cluster: {sentence}", markup=False)
+    if left:
+        raise typer.Exit(Exit.FAILED)
+    out.print(f"removed: {', '.join(runs)}", markup=False)
 
 
 @app.command()

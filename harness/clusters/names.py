@@ -7,7 +7,7 @@ ATTACH, CONTAINER, COMPOSE = "attach:", "container:", "compose:"
 NAMES = (AUTO, LOCAL, DOCKER, f"{ATTACH}HOST:PORT", f"{CONTAINER}NAME", f"{COMPOSE}FILE")
 PREFIX = "fencepost-"  # begins the names of everything that runs create in clusters of others
 CLOCKS = "fencepost.clocks"  # with such a prefix: a topic that shows the clocks of brokers; no scenario's topic has it
-METAVAR = "|".join(NAMES)
+METAVAR, FOREIGN = "|".join(NAMES), "|".join(NAMES[3:])
 
 
 def is_name(text: str) -> bool:

@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 
 from fencepost.clusters import backends, doctor
+from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.backends import Backend, ManagedBackend
 from fencepost.clusters.doctor import Prerequisite
-from fencepost.clusters.names import AUTO
+from fencepost.clusters.names import AUTO, FOREIGN
+from fencepost.errors import ScenarioError
 
 
 def backend(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Backend:
@@ -18,6 +20,20 @@ def backend(name: str, config: Path | None = None, permitted: bool = False, fold
     if name == AUTO and config is None and not permitted:
         return auto()
     return backends.named(name, config, permitted, folder)
+
+
+def existing(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Attachment:
+    """The cluster of another owner that has this name; see ``backends.named``.
+
+    Raises:
+        ScenarioError: the name is that of a back-end that starts clusters of its own.
+    """
+    found = backend(name, config, permitted, folder)
+    if not isinstance(found, Attachment):
+        raise ScenarioError(
+            f"{name} starts a cluster of its own for each run: name a cluster that exists, as {FOREIGN}"
+        )
+    return found
 
 
 def own(backend: Backend) -> ManagedBackend:

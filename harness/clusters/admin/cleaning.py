@@ -84,10 +84,32 @@ class Cleaning:
         """Close all connections."""
         self._brokers.close()
 
+    def topics(self) -> list[str]:
+        """The topics that would be removed."""
+        known = self._brokers.request(requests.everything).topics
+        return [topic.name for topic in known if topic.name and topic.name.startswith(self._prefix)]
+
+    def groups(self) -> dict[str, int]:
+        """The groups that would be removed, with the number of their members.
+
+        Raises:
+            ClusterError: a broker does not answer, or refuses to describe a group.
+        """
+        found: dict[str, int] = {}
+        for broker in self._brokers.brokers:
+            if (names := self._groups_of(broker)) is None:
+                raise ClusterError(f"broker {broker} does not answer, so its groups are unknown")
+            found |= {name: len(groups.describe(self._brokers, name).members) for name in names}
+        return found
+
+    def _groups_of(self, broker: int) -> list[str] | None:
+        """The groups that a broker coordinates; None: it does not answer."""
+        listed = self._brokers.request_once(broker, requests.groups())
+        return listed and [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]
+
     def _remove_topics(self) -> list[str]:
         """Request the removal of topics; returns those that were there. They are gone once no broker lists them."""
-        known = self._brokers.request(requests.everything).topics
-        names = [topic.name for topic in known if topic.name and topic.name.startswith(self._prefix)]
+        names = self.topics()
         if not names:
             return []
         answer = self._brokers.request(lambda: requests.topic_deletion(names))
@@ -97,11 +119,10 @@ class Cleaning:
         """Request the removal of groups from the brokers that list them, their coordinators; returns those there."""
         left = []
         for broker in self._brokers.brokers:
-            listed = self._brokers.request_once(broker, requests.groups())
-            if listed is None:
+            if (names := self._groups_of(broker)) is None:
                 left.append(f"the groups of broker {broker}, which does not answer")
                 continue
-            for group in [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]:
+            for group in names:
                 for member in groups.describe(self._brokers, group).members:
                     self._brokers.request_once(broker, requests.removal(group, member))
                 answer = self._brokers.request_once(broker, requests.group_deletion(group))

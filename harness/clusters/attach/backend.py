@@ -173,14 +173,17 @@ class Attachment:
                 f"the schedule disturbs brokers of {self}, and they belong to others: set may_disrupt_brokers = true "
                 "in the scenario, or remove these faults"
             )
-        if not self.permitted and not on_this_machine(self.address):
-            why = f"{self.address.host} is not known to be an address of this machine"
-            yield self.refusal(why, scenario, plan)
+        if why := self.elsewhere():
+            yield self.refusal(why, self.intent(scenario, plan))
 
-    def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
-        """The sentence that lists what the run would do, if it were permitted."""
-        would = "; ".join(self.intent(scenario, plan))
-        return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
+    def elsewhere(self) -> str:
+        """Why the address may be that of another machine; empty: it is one of this machine, or that is permitted."""
+        here = self.permitted or on_this_machine(self.address)
+        return "" if here else f"{self.address.host} is not known to be an address of this machine"
+
+    def refusal(self, why: str, would: Sequence[str]) -> str:
+        """The sentence that lists what would be done, if it were permitted."""
+        return f"{why}, so {self} needs --yes (in pytest --chaos-yes). This would {'; '.join(would)}"
 
 
 def _replicas(topic: Topic) -> str:

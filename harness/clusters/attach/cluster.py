@@ -12,7 +12,7 @@ from fencepost.clock import eventually
 from fencepost.clusters import environments
 from fencepost.clusters.addresses import on_this_machine
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
-from fencepost.clusters.admin.cleaning import discover
+from fencepost.clusters.admin.cleaning import Discovered, discover
 from fencepost.clusters.attach import cleanup, proxies, rights
 from fencepost.clusters.attach.allow_list import AllowList
 from fencepost.clusters.attach.cleanup import CLEAN_S, CleanupTask
@@ -191,8 +191,14 @@ class Asked(Protocol):
     def published(self) -> Sequence[PublishedPort]:
         """The ports of its brokers' containers, if they are containers of this machine's engine."""
 
-    def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
-        """The sentence that refuses the run."""
+    def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
+        """What a run would do to it, one clause each."""
+
+    def elsewhere(self) -> str:
+        """Why its address may be that of another machine; empty: it is one of this machine, or that is permitted."""
+
+    def refusal(self, why: str, would: Sequence[str]) -> str:
+        """The sentence that lists what would be done, if it were permitted."""
 
 
 class Examined(NamedTuple):
@@ -226,10 +232,13 @@ def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: Progres
         WaitTimeout: the group gets no coordinator.
     """
     progress(f"asking the cluster of {attachment.address}")
-    cluster_id, brokers = discover(attachment.address, attachment.access)
-    if attachment.allowed and (why := attachment.allowed.refusal(cluster_id)):
-        raise PlanError(f"a run on {attachment.address} is not allowed: {why}")
-    far = _far(brokers, attachment, scenario, plan)
+    cluster_id, brokers = reach(attachment, attachment.intent(scenario, plan))
+    far = _far(brokers)
+    if far and needed(plan, "links"):
+        raise PlanError(
+            f"faults between members and brokers work only where brokers are on this machine, but there are "
+            f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
+        )
     ports = _containers(brokers, attachment.published)
     _check_containers(brokers, ports, plan)
     with closing(ObserverAdmin(brokers, attachment.access)) as admin:
@@ -301,22 +310,27 @@ def start(
     return cluster
 
 
-def _far(brokers: Mapping[int, Endpoint], attachment: Asked, scenario: Scenario, plan: Plan) -> list[str]:
-    """The addresses of brokers that are not on this machine.
+def reach(attachment: Asked, would: Sequence[str]) -> Discovered:
+    """Find the cluster, if it may be used. ``would``: what would be done there, one clause each.
 
     Raises:
-        PlanError: there are some, and that was not permitted, or the plan has faults of links.
+        PlanError: the team's list does not allow it, or it is not on this machine and that was not permitted.
+        ClusterError: no broker answers.
     """
-    far = [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
-    if far and not attachment.permitted:
+    if why := attachment.elsewhere():
+        raise PlanError(attachment.refusal(why, would))
+    found = discover(attachment.address, attachment.access)
+    if attachment.allowed and (why := attachment.allowed.refusal(found.cluster_id)):
+        raise PlanError(f"{attachment.address} may not be used: {why}")
+    if (far := _far(found.brokers)) and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
-        raise PlanError(attachment.refusal(why, scenario, plan))
-    if far and needed(plan, "links"):
-        raise PlanError(
-            f"faults between members and brokers work only where brokers are on this machine, but there are "
-            f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
-        )
-    return far
+        raise PlanError(attachment.refusal(why, would))
+    return found
+
+
+def _far(brokers: Mapping[int, Endpoint]) -> list[str]:
+    """The addresses of brokers that are not on this machine."""
+    return [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
 
 
 def _containers(brokers: Mapping[int, Endpoint], published: Sequence[PublishedPort]) -> dict[int, PublishedPort]:

@@ -11,13 +11,16 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import confluent_kafka as ck
 import pytest
 
 from cluster.attach.test_attach import SCENARIO, address, foreign, there, unchanged  # noqa: F401 (fixtures)
 from cluster.worlds import LONG_S
 from fencepost import runner
+from fencepost.cli.commands import main
 from fencepost.clock import eventually
 from fencepost.clusters.admin.cleaning import discover
+from fencepost.clusters.attach import leftovers
 from fencepost.clusters.attach.allow_list import FILE
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.cache import quiet
@@ -159,3 +162,38 @@ def test_nothing_is_left_when_the_harness_is_interrupted(
         # What is removed while it is looked at has no end that anybody tells.
         gone = (KeyError, WaitTimeout)
         eventually(lambda: there(cluster) == before, HEALED_S, "everything to be removed", forgive=gone)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_what_a_lost_machine_left_is_listed_and_removed_once_it_is_not_in_use(
+    cluster: ManagedCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = Attachment.of(address(cluster))
+    topic, group = f"{lost.prefix}orders", f"{lost.prefix}a-guest-3"
+    cluster.admin.create_topics([Topic(topic, partitions=2)])
+    config = {"bootstrap.servers": cluster.bootstrap(), "group.id": group, "enable.auto.commit": False}
+    member = ck.Consumer(config)
+    member.subscribe([topic])
+
+    def joined() -> bool:
+        member.poll(0.1)
+        return bool(member.assignment())
+
+    eventually(joined, LONG_S, "the member to be assigned partitions")
+    command = ["clean", "--cluster", address(cluster)]
+    with pytest.raises(PlanError, match=f"{lost.prefix} is in use: its group has members"):
+        leftovers.remove(lost, [lost.prefix])
+    member.commit(offsets=[ck.TopicPartition(topic, 0, 0)], asynchronous=False)
+    member.close()
+    assert performed(command) == 0
+    assert f"{lost.prefix}  1 topic, 1 group with 0 members" in capsys.readouterr().out
+    assert performed([*command, "fencepost-11111111-"]) == 2, "no run of this prefix left anything"
+    assert performed([*command, lost.prefix]) == 0
+    assert f"removed: {lost.prefix}" in capsys.readouterr().out
+
+
+def performed(command: list[str]) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    return int(ended.value.code or 0)
