@@ -36,8 +36,10 @@ from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, Step
 from fencepost.witnesses import sockets
+from fencepost_member.config import TRANSACTION
 
 COORDINATOR_S = 30.0
+TRANSACTIONS_TOPIC, TRANSACTION_REPLICAS = "__transaction_state", "transaction.state.log.replication.factor"
 # With the consumer protocol brokers decide these times, but the judge uses the scenario's; so they must be equal.
 TIMES = {
     "group.consumer.session.timeout.ms": "session.timeout.ms",
@@ -228,7 +230,8 @@ def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: Progres
         PlanError: the team's list does not allow the cluster, its brokers are not on this machine and that was not
             permitted, or the plan has faults that cannot be performed on these brokers.
         NotAuthorized: lists the missing rights of this user.
-        ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
+        ClusterError: no broker answers, the brokers decide the group's times differently from the scenario, or they are
+            too few for transactions.
         WaitTimeout: the group gets no coordinator.
     """
     progress(f"asking the cluster of {attachment.address}")
@@ -249,6 +252,8 @@ def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: Progres
         hidden = rights.check(attachment.address, brokers, attachment.access, needs, of_all, progress)
         if scenario.group.protocol == "consumer":
             _agree(admin, next(iter(brokers)), scenario.cluster_spec())
+        if scenario.workload.member_config(0).get("commit") == TRANSACTION:
+            _check_transactions(admin, brokers)
     return Examined(cluster_id, brokers, far, ports, hidden)
 
 
@@ -331,6 +336,17 @@ def reach(attachment: Asked, would: Sequence[str]) -> Discovered:
 def _far(brokers: Mapping[int, Endpoint]) -> list[str]:
     """The addresses of brokers that are not on this machine."""
     return [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
+
+
+def _check_transactions(admin: ObserverAdmin, brokers: Mapping[int, Endpoint]) -> None:
+    """Raise a ClusterError if the brokers cannot create the topic of transactions: one broker with Kafka's defaults."""
+    replicas = int(admin.settings(next(iter(brokers)), [TRANSACTION_REPLICAS]).get(TRANSACTION_REPLICAS, 0))
+    if replicas > len(brokers) and not admin.replicas(TRANSACTIONS_TOPIC):
+        raise ClusterError(
+            f"members commit in transactions, so the brokers need {TRANSACTIONS_TOPIC} with {replicas} replicas, "
+            f"but the cluster has {len(brokers)} of them: set {TRANSACTION_REPLICAS}={len(brokers)} and "
+            "transaction.state.log.min.isr=1 on the brokers, or use a workload without transactions"
+        )
 
 
 def _containers(brokers: Mapping[int, Endpoint], published: Sequence[PublishedPort]) -> dict[int, PublishedPort]:

@@ -72,6 +72,8 @@ def kafka(image: str) -> Iterator[KafkaContainer]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(testcontainers_config, "ryuk_disabled", True)  # its image is in a registry
         started = KafkaContainer(image).with_kraft()
+        for setting in ("REPLICATION_FACTOR", "MIN_ISR"):  # there is one broker
+            started.with_env(f"KAFKA_TRANSACTION_STATE_LOG_{setting}", "1")
         try:
             yield started.start(timeout=LONG_S * 2)
         finally:
