@@ -25,7 +25,7 @@ from fencepost.clusters.capabilities import needed
 from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.names import CLOCKS
 from fencepost.errors import ClusterError, FaultError, NotAuthorized, PlanError
-from fencepost.interfaces import ClusterSpec, HasImpact
+from fencepost.interfaces import HasImpact
 from fencepost.interfaces.network import Links, Packets
 from fencepost.interfaces.process import Interpreter, Node
 from fencepost.model import group_partition
@@ -45,6 +45,8 @@ TIMES = {
     "group.consumer.session.timeout.ms": "session.timeout.ms",
     "group.consumer.heartbeat.interval.ms": "heartbeat.interval.ms",
 }
+# Brokers accept sessions of the classic protocol between these.
+SESSIONS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
 _LOG = logging.getLogger(__name__)
 
 
@@ -250,8 +252,7 @@ def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: Progres
             eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
         needs, of_all = rights.needs(scenario, plan, attachment.prefix), attachment.prefix_of_all
         hidden = rights.check(attachment.address, brokers, attachment.access, needs, of_all, progress)
-        if scenario.group.protocol == "consumer":
-            _agree(admin, next(iter(brokers)), scenario.cluster_spec())
+        _agree(admin, next(iter(brokers)), scenario)
         if scenario.workload.member_config(0).get("commit") == TRANSACTION:
             _check_transactions(admin, brokers)
     return Examined(cluster_id, brokers, far, ports, hidden)
@@ -380,8 +381,18 @@ def _ends_brokers(step: Step) -> bool:
     return step.hits == "brokers" and isinstance(step.fault, HasImpact) and Impact.ENDS in step.fault.impact
 
 
-def _agree(admin: ObserverAdmin, broker: int, spec: ClusterSpec) -> None:
-    """Raise a ClusterError if brokers decide the group's times differently from the scenario."""
+def _agree(admin: ObserverAdmin, broker: int, scenario: Scenario) -> None:
+    """Raise a ClusterError if brokers do not accept the group's times, or decide them differently from the scenario."""
+    spec = scenario.cluster_spec()
+    if scenario.group.protocol != "consumer":
+        session, allowed = scenario.group.session_timeout_ms, admin.settings(broker, SESSIONS)
+        least, most = (int(allowed.get(name, session)) for name in SESSIONS)  # without the right to read them: unknown
+        if not least <= session <= most:
+            raise ClusterError(
+                f"session.timeout.ms of the group is {session}, but the brokers accept {least} to {most} ms "
+                f"({', '.join(SESSIONS)}): use a value between them"
+            )
+        return
     decided = admin.settings(broker, TIMES)
     for name, ours in TIMES.items():
         if decided.get(name) != str(spec.broker_config[name]):

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ BROKER = """
       KAFKA_LISTENER_SECURITY_PROTOCOL_MAP: OUTSIDE:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT
       KAFKA_INTER_BROKER_LISTENER_NAME: INSIDE
       KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS: 4
+      KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS: 1000
 """
 
 
@@ -67,17 +68,25 @@ def image(engine: Any) -> str:
     return NAME
 
 
-@pytest.fixture(scope="module")
-def kafka(image: str) -> Iterator[KafkaContainer]:
+@contextmanager
+def container(image: str, **settings: str) -> Iterator[KafkaContainer]:
+    """A started ``KafkaContainer`` with some environment variables."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(testcontainers_config, "ryuk_disabled", True)  # its image is in a registry
         started = KafkaContainer(image).with_kraft()
-        for setting in ("REPLICATION_FACTOR", "MIN_ISR"):  # there is one broker
-            started.with_env(f"KAFKA_TRANSACTION_STATE_LOG_{setting}", "1")
+        for name, value in settings.items():
+            started.with_env(name, value)
         try:
             yield started.start(timeout=LONG_S * 2)
         finally:
             started.stop()
+
+
+@pytest.fixture(scope="module")
+def kafka(image: str) -> Iterator[KafkaContainer]:
+    """As it is without settings of one's own."""
+    with container(image) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

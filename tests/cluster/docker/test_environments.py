@@ -18,7 +18,7 @@ from token_endpoint import SECRET
 from cluster.attach.guarded import Authority, grant, guarded, make_scram_user, over_tls, scram
 from cluster.attach.test_attach import address, violations
 from cluster.attach.test_attach_rights import USER, on_the_page
-from cluster.docker.conftest import attached
+from cluster.docker.conftest import attached, container
 from cluster.planted import BUGS
 from cluster.runs.test_planted_bugs import CORE
 from fencepost import runner
@@ -42,6 +42,12 @@ ENVIRONMENTS = {
     "KafkaContainer": set[str](),
     "compose": set[str](),
     "SASL over TLS, limited user": HIDDEN,
+}
+# What plans of bugs need of the brokers: short sessions, and transactions although there is one broker.
+FOR_BUGS = {
+    "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
 }
 FAMILIES = dict.fromkeys(name for name, _ in CORE.values())
 
@@ -72,7 +78,8 @@ def environment(
     """The name of an environment, and the back-end that performs runs there."""
     name = str(request.param)
     if name == "KafkaContainer":
-        yield name, backend(handed_in.name_of(request.getfixturevalue("kafka")))
+        with container(request.getfixturevalue("image"), **FOR_BUGS) as kafka:
+            yield name, backend(handed_in.name_of(kafka))
     elif name == "compose":
         yield name, attached(request.getfixturevalue("project"))
     elif name in ("local", "docker"):

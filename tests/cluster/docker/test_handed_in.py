@@ -17,7 +17,7 @@ from testcontainers.community.kafka import KafkaContainer
 from cluster.attach.test_attach import SCENARIO as GUEST
 from cluster.docker.conftest import attached
 from cluster.worlds import LONG_S
-from fencepost import at, past_session, runner
+from fencepost import Scenario, at, past_session, runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.admin import ObserverAdmin
@@ -38,6 +38,7 @@ from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
 from fencepost.processes.owner import ProcessOwner
 from fencepost.targets import brokers, member
+from fencepost.workloads import Transform
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark]
 
@@ -243,3 +244,25 @@ def test_a_correct_group_is_valid_on_a_compose_project(project: Path, chaos_spar
     verdict = valid(run, chaos_spark)
     assert "silent-commit-failure" in verdict.unjudged
     assert "broker 2: its output could not be followed all the time: it ended" in next(iter(verdict.unjudged.values()))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (
+            replace(SCENARIO, group=replace(SCENARIO.group, config={"session.timeout.ms": 3000})),
+            r"session\.timeout\.ms of the group is 3000, but the brokers accept 6000 to 1800000 ms",
+        ),
+        (
+            replace(SCENARIO, workload=Transform(commit="transaction")),
+            r"need __transaction_state with 3 replicas, but the cluster has 1 of them: set transaction",
+        ),
+    ],
+    ids=["short sessions", "transactions of one broker"],
+)
+def test_what_the_brokers_do_not_accept_is_refused_before_anything_is_created(
+    kafka: KafkaContainer, wrong: Scenario, why: str
+) -> None:
+    guest = handed_in.attachment(handed_in.name_of(kafka))
+    with ProcessOwner.open() as owner, pytest.raises(ClusterError, match=why):
+        guest.start(wrong, wrong.plan(1), owner, quiet)
