@@ -108,10 +108,10 @@ class Attachment:
         return cluster.start(self, scenario, plan, owner, progress)
 
     def examine(self, scenario: Scenario, plan: Plan, progress: ProgressCallback) -> list[str]:
-        """See ``Backend``, and for errors ``cluster.examine``."""
-        from fencepost.clusters.attach import cluster
+        """See ``Backend``, and for errors ``examination.examine``."""
+        from fencepost.clusters.attach.examination import examine
 
-        found = cluster.examine(self, scenario, plan, progress)
+        found = examine(self, scenario, plan, progress)
         about = f" ({self.allowed.clusters[found.cluster_id]})" if self.allowed else ""
         brokers = ", ".join(f"{broker} at {at}" for broker, at in found.brokers.items())
         return [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fencepost.clusters.admin.cleaning import Cleaning
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.attach.cleanup import CLEAN_S
-from fencepost.clusters.attach.cluster import reach
+from fencepost.clusters.attach.examination import reach
 from fencepost.errors import PlanError
 
 
@@ -38,7 +38,7 @@ def find(attachment: Attachment) -> list[Leftover]:
     """Everything in the cluster that has the prefix of a run, by run, whether the run is over or not.
 
     Raises:
-        PlanError: the cluster may not be used; see ``cluster.reach``.
+        PlanError: the cluster may not be used; see ``examination.reach``.
         ClusterError: a broker does not answer.
         NotAuthorized: this user may not see a group.
     """

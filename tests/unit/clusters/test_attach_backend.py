@@ -16,7 +16,7 @@ import pytest
 from fencepost.clusters import local
 from fencepost.clusters.admin.cleaning import Discovered
 from fencepost.clusters.admin.connections import refuse
-from fencepost.clusters.attach import cluster, proxies
+from fencepost.clusters.attach import examination, proxies
 from fencepost.clusters.attach.access import read_access
 from fencepost.clusters.attach.backend import ABILITIES, Attachment
 from fencepost.clusters.attach.cleanup import CleanupTask
@@ -414,7 +414,7 @@ def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        cluster, "discover", lambda address, access: Discovered("an id", {1: Endpoint("10.1.2.3", 9092)})
+        examination, "discover", lambda address, access: Discovered("an id", {1: Endpoint("10.1.2.3", 9092)})
     )
     far = replace(Attachment.of("attach:10.1.2.3:9092"), permitted=True)
     hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
