@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 import subprocess
@@ -52,12 +53,13 @@ BROKER = """
 @pytest.fixture(scope="module")
 def image(engine: Any) -> str:
     """The image, built of Kafka's jars of this machine's cache, unless the engine has it."""
-    base = base_image(engine)
-    label = {"fencepost.test.base": base}
-    if not engine.images.list(name=NAME, filters={"label": f"fencepost.test.base={base}"}):
+    base, files = base_image(engine), sorted(IMAGE.iterdir())
+    made_of = hashlib.sha256(b"".join([base.encode(), *(path.read_bytes() for path in files)])).hexdigest()
+    label = {"fencepost.test.made-of": made_of}
+    if not engine.images.list(name=NAME, filters={"label": f"fencepost.test.made-of={made_of}"}):
         with io.BytesIO() as context:
             with tarfile.open(fileobj=context, mode="w") as tar:
-                for path in sorted(IMAGE.iterdir()):
+                for path in files:
                     tar.add(path, path.name)
                 for jar in provision.kafka(lambda note: None):
                     tar.add(jar, f"libs/{jar.name}")

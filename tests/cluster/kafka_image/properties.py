@@ -5,8 +5,6 @@ from pathlib import Path
 
 DEFAULTS = {
     "log.dirs": "/tmp/kafka-data",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
     "group.consumer.session.timeout.ms": "6000",
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.heartbeat.interval.ms": "500",
