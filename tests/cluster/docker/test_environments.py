@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import ResourceType
 from examples.test_orders_survive_chaos import SCENARIO
 from token_endpoint import SECRET
 
@@ -58,7 +57,7 @@ def limited_user(owner: ProcessOwner, folder: Path) -> Iterator[Attachment]:
     authority = Authority(folder / "tls")
     with guarded(owner, over_tls(scram, authority), masters=("master",)) as running:
         make_scram_user(running, USER)
-        grant(running, *(one for one in on_the_page() if one.restype is not ResourceType.TRANSACTIONAL_ID))
+        grant(running, *on_the_page())
         settings = {
             "security.protocol": "SASL_SSL",
             "sasl.mechanism": "SCRAM-SHA-512",
@@ -117,7 +116,7 @@ def test_a_planted_bug_is_never_valid(
     verdict = judge(run, chaos_spark)
     found, kinds = {finding.kind for finding in violations(verdict)}, set(planted.kinds)
     assert found <= {*kinds, *planted.may_follow}
-    if kinds & ENVIRONMENTS[name]:
+    if ENVIRONMENTS[name]:  # a finding that a hidden record may excuse is unknown
         assert verdict.validity is not Validity.VALID, reasons(verdict)
     else:
         assert verdict.validity is Validity.INVALID, reasons(verdict)
