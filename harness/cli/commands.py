@@ -196,7 +196,7 @@ def shrink_(
 def clean(
     cluster: Annotated[str, typer.Option(metavar=FOREIGN, help="A cluster that exists.")],
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="[PREFIX]...", help="Remove the runs with these prefixes.")
+        list[str] | None, typer.Argument(metavar="PREFIX", help="Remove the runs with these prefixes.")
     ] = None,
     cluster_config: Access = None,
     yes: Yes = False,
