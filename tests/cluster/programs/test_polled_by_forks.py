@@ -99,7 +99,9 @@ def judged(folder: Path, patch: pytest.MonkeyPatch, program: str, scenario: Scen
 def test_who_is_polled_in_the_child_alone_leaves_its_partitions_stuck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verdict = judged(tmp_path, monkeypatch, BEFORE_THE_FORK)
+    # A member that nobody polls does not rejoin, so both must join before the first assignment.
+    together = replace(SCENARIO, broker_config={"group.initial.rebalance.delay.ms": 3000})
+    verdict = judged(tmp_path, monkeypatch, BEFORE_THE_FORK, together)
     assert broken(verdict) == {"stuck-partition", "unconsumed"}
     (progress,) = (check for check in verdict.checks if check.check == "progress")
     (stuck,) = (finding for finding in progress.findings if finding.kind == "stuck-partition")
