@@ -35,7 +35,7 @@ def processing_overlap(part: TaskData) -> None:
     A task that has only a range of its partition returns its spans instead (``#span``), see ``boundaries``.
     """
     rows = part.rows.by_interval
-    worked = rows.begun & (rows.done_ns > 0)
+    worked = rows.begun & (rows.done_ns > rows.begin_ns)  # others took no time: their spans could end before they begin
     spans = list(_spans(rows, worked))
     if part.task.rules == "offsets":
         for span in spans:
@@ -82,8 +82,8 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(part: TaskData, rows: Rows) -> _Pieces:
-    """The times of processing of the rows, minus the proven pauses of their incarnations."""
-    frozen, whole = np.zeros(len(rows), bool), rows.begin_ns < rows.done_ns
+    """The times of processing of the rows, minus the proven pauses of their incarnations. Each row took some time."""
+    frozen, whole = np.zeros(len(rows), bool), np.ones(len(rows), bool)
     cut: list[tuple[int, int, int]] = []
     for who, name in enumerate(rows.names):
         pauses = sorted(part.tables.lives[name].paused) if name in part.tables.lives else []

@@ -51,11 +51,11 @@ def processing_overlap(history: History) -> Iterator[Detection]:
     """``processing-overlap``: two incarnations are certainly processing records of one partition at once.
 
     A row with begin_ns and done_ns (any outcome) is processed from begin_ns to done_ns, minus the proven pauses of its
-    incarnation. Of two overlapping rows of different incarnations, the *stale* one is the row whose interval was
-    assigned earlier (assigned_begin_ns, 0 without an interval; then incarnation). One detection for each stale row and
-    other incarnation. members: the stale row's incarnation, the other one; offset: the stale row's; times: the first
-    begin and the last end of their overlaps; excuse ``in flight when frozen``: the stale row was begun before a proven
-    pause of its incarnation began, and done after it ended.
+    incarnation; at no moment if done_ns is not above begin_ns. Of two overlapping rows of different incarnations, the
+    *stale* one is the row whose interval was assigned earlier (assigned_begin_ns, 0 without an interval; then
+    incarnation). One detection for each stale row and other incarnation. members: the stale row's incarnation, the
+    other one; offset: the stale row's; times: the first begin and the last end of their overlaps; excuse ``in flight
+    when frozen``: the stale row was begun before a proven pause of its incarnation began, and done after it ended.
     """
     for tp, rows in history.rows.items():
         pieces = sorted(piece for row in rows for piece in _pieces(history, row))

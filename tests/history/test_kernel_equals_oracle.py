@@ -182,3 +182,39 @@ def test_nor_two_stretches_later(tmp_path: Path) -> None:
     a.process(range(13, 18), 12)
     a.rows[1].delivered_ns = ns(20)
     agreed(h.seal())
+
+
+# A record that was done before it was begun was processed at no moment; it must not hide others that overlap.
+
+
+def overlaps(h: HistoryBuilder) -> list[tuple[tuple[str, ...], int, int]]:
+    return [(a.members, a.first_offset, a.count) for a in agreed(h.seal())[0] if a.kind == "processing-overlap"]
+
+
+def test_a_record_done_before_it_was_begun_in_a_later_interval(tmp_path: Path) -> None:
+    """Seed 781253557 of the odd ones."""
+    h = HistoryBuilder(tmp_path, 6, keys=5, classic=True)
+    a, b = h.member(0, client="kafka-python"), h.member(1, client="json-lines")
+    h.write(4, 4, at=25.0, acked=False)
+    b.process([14], 6.5, 4, each=0.5)
+    (long,) = a.process([15], 5.5, 4, each=0.0)
+    long.done_ns = ns(12.0)
+    b.assigned(10.8, 4, took=1.0, generation=2)
+    (odd,) = b.process([15], 11.0, 4, each=0.0)
+    odd.done_ns = ns(1.3)
+    assert overlaps(h) == [(("member-0.1", "member-1.1"), 15, 1)]
+
+
+def test_a_record_done_before_it_was_begun_by_a_third_member(tmp_path: Path) -> None:
+    """Seed 781258546 of the odd ones."""
+    config = {"auto.offset.reset": "latest", "heartbeat.interval.ms": 250}
+    h = HistoryBuilder(tmp_path, 6, keys=1, classic=True, config=config)
+    a, b = h.member(0, client="kafka-python"), h.member(1, at=12.0, client="confluent-kafka")
+    c = h.member(1, client="json-lines")
+    h.write(4, 2)
+    c.process([3_000_000_000_008], 2.25, 2, each=0.5)
+    b.process([3_000_000_000_013], 2.25, 2, each=0.5)
+    b.process([3_000_000_000_016], 6.25, 2, each=0.5)
+    undone, odd = a.process([3_000_000_000_015, 3_000_000_000_016], 5.75, 2)
+    undone.done_ns, odd.done_ns = 0, ns(2.2)
+    assert overlaps(h) == [(("member-1.1", "member-1.2"), 3_000_000_000_013, 1)]
