@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from fencepost.evidence import parquet_events, parquet_records
-from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
+from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import ABORTED, COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
 
@@ -38,13 +38,13 @@ def retold(run: Path, to: Path, change: Change) -> Path:
     """``run`` changed, as the folder ``to``, and sealed so. What actors wrote before the seal is left out."""
     for path in sorted(p for p in run.rglob("*") if p.is_file() and p.parent.name != "events"):
         for name, rows in change(str(path.relative_to(run)), _read(path)).items():
-            _write(to / name, rows)
+            _write(to / name, rows, _version(path))
     return sealed_again(to)
 
 
 def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
     """Change the rows of one file where it is."""
-    _write(path, change(_read(path)))
+    _write(path, change(_read(path)), _version(path))
 
 
 def sealed_again(run: Path) -> Path:
@@ -75,7 +75,14 @@ def _read(path: Path) -> list[Row]:
     return [json.loads(text)] if path.suffix == ".json" else [json.loads(line) for line in text.splitlines()]
 
 
-def _write(path: Path, rows: list[Row]) -> None:
+def _version(path: Path) -> int:
+    """The format version of records, which says whether rows are as the rule of processing makes them."""
+    if not is_records(str(path)):
+        return FORMAT_VERSION
+    return int(pq.read_schema(path).metadata[b"format_version"])
+
+
+def _write(path: Path, rows: list[Row], version: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".json":
         path.write_text(json.dumps(*rows), encoding="utf-8")
@@ -85,7 +92,8 @@ def _write(path: Path, rows: list[Row]) -> None:
         parquet_events.write(path, [{**row, "detail": json.dumps(row["detail"])} for row in rows])
     else:
         names, parts = RECORDS[path.parent.name], (list(of) for _, of in groupby(rows, key=lambda row: row["tp"]))
-        parquet_records.write(path, names, ({n: np.array([row[n] for row in part]) for n in names} for part in parts))
+        groups = ({n: np.array([row[n] for row in part]) for n in names} for part in parts)
+        parquet_records.write(path, names, groups, version)
 
 
 def each(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
