@@ -204,14 +204,18 @@ class Tables(Indexes):
     def advances(self, tp: int) -> list[OffsetCommit]:
         """The commits that advanced a partition, in the order of the coordinator's log.
 
-        Each is above all commits before it. The comparison starts anew after a deletion of the committed offset, and
-        after each commit during a declared act."""
-        found, high = list[OffsetCommit](), 0
-        for row in self.accepted_of.get(tp, ()):
+        Each is above all commits before it; the first one is above the start of the log, unless that was moved past it.
+        The comparison starts anew after a deletion of the committed offset, and after each commit during a declared
+        act."""
+        rows, start = self.accepted_of.get(tp, ()), self.log_start(tp)
+        if rows and rows[0].offset < start:
+            start = 0
+        found, high = list[OffsetCommit](), start
+        for row in rows:
             if row.offset > high:
                 found.append(row)
             if row.offset > high or row.offset < 0 or self.declared(tp, row.at_ns):
-                high = max(0, row.offset)
+                high = start if row.offset < 0 else row.offset
         return found
 
     def one_owner(self, tp: int, *incarnations: str) -> str:

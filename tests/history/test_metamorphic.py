@@ -24,6 +24,7 @@ from fencepost.checkers.tables import load
 from fencepost.evidence.seal import seal
 from fencepost.model import Anomaly, Verdict
 from history import random_histories, retelling
+from history.builder import HistoryBuilder
 from history.retelling import FAR, LATER_NS, retold
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 from history.test_kernel_equals_oracle import KINDS, STRICT, agreed
@@ -138,3 +139,13 @@ def test_one_more_correct_member_adds_nothing(tmp_path: Path, tell: Callable[...
 
 def states(verdict: Verdict) -> object:
     return [(check.check, check.validity) for check in verdict.checks]
+
+
+def test_a_black_boxs_commit_at_the_start_of_the_log_is_no_progress_wherever_that_is(tmp_path: Path) -> None:
+    h = HistoryBuilder(
+        tmp_path, 2, keys=2, black_box=True, promises=[{"type": "progress"}], workload={"type": "own_program"}
+    )
+    h.write(1, 1, at=0.8)
+    member = h.member(0, instance_id="one", at=1.0)
+    member.commit(0, 6.2, 1)
+    told_in_another_way(h.seal(), "farther")
