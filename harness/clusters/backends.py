@@ -121,7 +121,7 @@ def named(name: str, config: Path | None = None, permitted: bool = False, folder
     """A back-end by its name; ``config`` and ``permitted`` are only for clusters that exist.
 
     Args:
-        folder: see ``Attachment.of``. Containers that are handed in run here, so no list counts for them.
+        folder: see ``Attachment.of``. Of a list, only the prefix counts for brokers in containers of this machine.
 
     Raises:
         ScenarioError: there is none of this name; see ``Attachment.of``; or it does not accept these options.
@@ -130,7 +130,7 @@ def named(name: str, config: Path | None = None, permitted: bool = False, folder
     if name.startswith(ATTACH):
         return Attachment.of(name, config, permitted, folder)
     if handed_in.scheme_of(name):
-        return handed_in.attachment(name, config, permitted)
+        return handed_in.attachment(name, config, permitted, folder)
     if config is not None or permitted:
         raise ScenarioError(f"--cluster-config and --yes are for a cluster that exists, not for {name}")
     if name not in OWN:

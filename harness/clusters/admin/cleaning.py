@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from kafka import errors as kafka_errors
@@ -62,16 +63,18 @@ class Cleaning:
             raise ValueError("a prefix is needed")
         self._brokers, self._prefix = Connections(brokers, access), prefix
 
-    def remove_all(self, within_s: float) -> list[str]:
+    def remove_all(self, within_s: float, evict: bool = True) -> list[str]:
         """Remove everything, repeatedly until nothing is there; returns what is left after ``within_s``, and why.
 
-        A group can be removed once it has no members. Killed members stay until their sessions are over, so they are
-        removed first.
+        Args:
+            evict: remove members from their groups first, as killed members stay until their sessions are over; else
+                nothing is removed while a group has members.
         """
         left: list[str] = []
 
         def gone() -> bool:
-            left[:] = [*self._remove_topics(), *self._remove_groups()]
+            groups_left = self._remove_groups(evict)
+            left[:] = [*groups_left, *(self._remove_topics() if evict or not groups_left else ())]
             return not left
 
         try:
@@ -103,9 +106,11 @@ class Cleaning:
         return found
 
     def _groups_of(self, broker: int) -> list[str] | None:
-        """The groups that a broker coordinates; None: it does not answer."""
+        """The groups that a broker coordinates; None: it does not answer, or does not know all of them yet."""
         listed = self._brokers.request_once(broker, requests.groups())
-        return listed and [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]
+        if listed is None or listed.error_code:
+            return None
+        return [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]
 
     def _remove_topics(self) -> list[str]:
         """Request the removal of topics; returns those that were there. They are gone once no broker lists them."""
@@ -115,7 +120,7 @@ class Cleaning:
         answer = self._brokers.request(lambda: requests.topic_deletion(names))
         return [f"topic {result.name}{_why(result)}" for result in answer.responses]
 
-    def _remove_groups(self) -> list[str]:
+    def _remove_groups(self, evict: bool) -> list[str]:
         """Request the removal of groups from the brokers that list them, their coordinators; returns those there."""
         left = []
         for broker in self._brokers.brokers:
@@ -123,12 +128,18 @@ class Cleaning:
                 left.append(f"the groups of broker {broker}, which does not answer")
                 continue
             for group in names:
-                for member in groups.describe(self._brokers, group).members:
-                    self._brokers.request_once(broker, requests.removal(group, member))
+                if evict:
+                    self._evict(broker, group)
                 answer = self._brokers.request_once(broker, requests.group_deletion(group))
                 why = _why(answer.results[0]) if answer else ""
                 left.append(f"group {group}{why}")
         return left
+
+    def _evict(self, broker: int, group: str) -> None:
+        """Remove the members of a group. If that fails, the deletion of the group says why it cannot be removed yet."""
+        with suppress(ClusterError, WaitTimeout):
+            for member in groups.describe(self._brokers, group).members:
+                self._brokers.request_once(broker, requests.removal(group, member))
 
 
 def _why(result: object) -> str:

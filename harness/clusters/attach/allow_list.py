@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from fencepost.clusters.names import PREFIX
 from fencepost.errors import ScenarioError, refuse
 
 FILE = "fencepost-clusters.toml"
-_PREFIX = re.compile(r"[A-Za-z0-9._-]{0,79}[._-]")
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9._-]{2,78}[._-]")
 _KEYS = ("prefix", "clusters")
 
 
@@ -39,7 +40,7 @@ class AllowList:
             ScenarioError: the file cannot be read, or lists everything that is wrong in it.
         """
         at = folder.absolute()
-        path = next((file for one in (at, *at.parents) if (file := one / FILE).is_file()), None)
+        path = next((file for one in (at, *at.parents) if os.path.lexists(file := one / FILE)), None)
         return None if path is None else cls.read(path)
 
     @classmethod
@@ -68,10 +69,10 @@ def _problems(found: Mapping[str, Any]) -> Iterator[str]:
     if unknown := [name for name in found if name not in _KEYS]:
         yield f"found {', '.join(unknown)}; use only {', '.join(_KEYS)}"
     clusters, prefix = found.get("clusters"), found.get("prefix", PREFIX)
-    if not isinstance(clusters, dict) or not all(isinstance(about, str) for about in clusters.values()):
+    if not isinstance(clusters, dict) or not all(one and isinstance(about, str) for one, about in clusters.items()):
         yield 'the table [clusters] must have a line "ID" = "description" for each cluster that runs may use'
     if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
         yield (
-            f"prefix is {prefix!r}; it must have at most 80 letters, digits, '.', '_' or '-', and end with '.', '_' or "
-            "'-', so that no other names begin with it by chance"
+            f"prefix is {prefix!r}; it must have 4 to 80 letters, digits, '.', '_' or '-', begin with a letter, and "
+            "end with '.', '_' or '-', so that no other names begin with it by chance"
         )

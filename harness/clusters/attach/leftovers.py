@@ -81,5 +81,5 @@ def remove(attachment: Attachment, prefixes: Collection[str]) -> list[str]:
     brokers = reach(attachment, [f"remove topics and groups that begin with {', '.join(prefixes)}"]).brokers
     for prefix in prefixes:
         with closing(Cleaning(brokers, attachment.access, prefix)) as cleaning:
-            left += cleaning.remove_all(CLEAN_S)
+            left += cleaning.remove_all(CLEAN_S, evict=False)
     return left

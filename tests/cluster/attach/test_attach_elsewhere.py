@@ -72,7 +72,7 @@ def attachment(cluster: Elsewhere) -> Attachment:
 
 def test_the_clock_of_each_broker_is_inside_of_its_bounds(cluster: Elsewhere) -> None:
     asked = attachment(cluster)
-    brokers = discover(asked.address, asked.access)
+    brokers = discover(asked.address, asked.access).brokers
     watch = ClockWatch(brokers, asked.access, f"{asked.prefix}{CLOCKS}", 0)
     try:
         watch.begin(quiet)

@@ -12,7 +12,7 @@ from fencepost.clusters.names import PREFIX
 from fencepost.clusters.selection import backend
 from fencepost.errors import ScenarioError
 
-LIST = '[clusters]\n"5L6g3nShT-eMCtK--X86sw" = "staging"\n"old" = ""\n'
+LIST = '[clusters]\n"m1Ze6AjGRwqarkcxJscgyQ" = "staging"\n"old" = ""\n'
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_the_nearest_file_counts(repository: Path) -> None:
     inside = repository / "services" / "shop"
-    assert AllowList.find(inside) == AllowList(repository / FILE, {"5L6g3nShT-eMCtK--X86sw": "staging", "old": ""})
+    assert AllowList.find(inside) == AllowList(repository / FILE, {"m1Ze6AjGRwqarkcxJscgyQ": "staging", "old": ""})
     (inside / FILE).write_text('prefix = "shop."\n[clusters]\n', encoding="utf-8")
     assert AllowList.find(inside) == AllowList(inside / FILE, {}, "shop.")
 
@@ -33,7 +33,7 @@ def test_a_cluster_that_is_not_listed_is_refused_with_the_line_to_add(repository
     found = AllowList.read(repository / FILE)
     assert found.refusal("old") == ""
     assert found.refusal("other") == (
-        f"the cluster has the id other, but {repository / FILE} allows 5L6g3nShT-eMCtK--X86sw (staging), old. "
+        f"the cluster has the id other, but {repository / FILE} allows m1Ze6AjGRwqarkcxJscgyQ (staging), old. "
         'If runs may use this cluster, add the line "other" = "..." below [clusters]'
     )
 
@@ -54,6 +54,8 @@ def test_an_empty_list_allows_nothing(tmp_path: Path) -> None:
         ("prefix = 'shop'\n[clusters]", r"prefix is 'shop'; it must have .*end with"),
         ("prefix = 'a b-'\n[clusters]", r"prefix is 'a b-'; it must have"),
         ("prefix = 1\n[clusters]", r"prefix is 1; it must have"),
+        ("prefix = '__'\n[clusters]", r"prefix is '__'; it must have .*begin with a letter"),
+        ('[clusters]\n"" = "any"', r"the table \[clusters\] must have a line"),
         ("allowed = 1\n[clusters]", "found allowed; use only prefix, clusters"),
     ],
 )
@@ -85,3 +87,9 @@ def test_without_a_list_a_cluster_of_another_machine_is_not_permitted(tmp_path: 
     assert isinstance(attached, Attachment)
     assert not attached.permitted
     assert attached.prefix.startswith(PREFIX)
+
+
+def test_a_file_that_is_not_there_although_it_has_the_name_is_no_missing_list(tmp_path: Path) -> None:
+    (tmp_path / FILE).symlink_to(tmp_path / "moved away")
+    with pytest.raises(ScenarioError, match="cannot be read: No such file"):
+        AllowList.find(tmp_path)
