@@ -410,6 +410,18 @@ def test_lack_of_a_right_is_told_by_the_number_of_the_error(code: int) -> None:
     assert not isinstance(other.value, NotAuthorized)
 
 
+def test_an_advertised_address_that_leads_to_another_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    staging, advertised = Endpoint("127.0.0.1", 19092), Endpoint("127.0.0.1", 9092)
+    found = {staging: Discovered("staging", {1: advertised}), advertised: Discovered("production", {1: advertised})}
+    monkeypatch.setattr(examination, "discover", lambda address, access: found[address])
+    with pytest.raises(
+        PlanError, match=r"has the id staging, but 127\.0\.0\.1:9092, .* leads to the cluster production"
+    ):
+        examination.reach(Attachment.of(f"attach:{staging}"), [])
+    found[advertised] = Discovered("staging", {1: advertised})
+    assert examination.reach(Attachment.of(f"attach:{staging}"), []) == found[staging]
+
+
 def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
