@@ -22,6 +22,7 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.attach.backend import Attachment
+from fencepost.clusters.attach.examination import TRANSACTIONS_TOPIC
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.evidence import dump_parser, offsets_topic
@@ -74,9 +75,9 @@ def address(cluster: ManagedCluster, slot: int | None = None) -> str:
 
 def there(cluster: ManagedCluster) -> dict[str, Any]:
     """A snapshot of a cluster: topics with their ids, replicas, settings and ends; groups with their members,
-    assignments and offsets; and the settings of brokers."""
+    assignments and offsets; and the settings of brokers. (Brokers make the topic of transactions for the first one.)"""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap()})
-    topics = sorted(admin.list_topics(timeout=LONG_S).topics)
+    topics = sorted(admin.list_topics(timeout=LONG_S).topics.keys() - {TRANSACTIONS_TOPIC})
     groups = sorted(group.group_id for group in admin.list_consumer_groups().result(LONG_S).valid)
     described = admin.describe_topics(ck.TopicCollection(topics))
     ids = {topic: str(future.result(LONG_S).topic_id) for topic, future in described.items()}

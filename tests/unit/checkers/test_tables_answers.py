@@ -22,11 +22,13 @@ def tables(**rows: Any) -> Any:
     return SimpleNamespace(**rows)
 
 
-def advances(*offsets: int, declared_at: int = -1) -> list[int]:
+def advances(*offsets: int, declared_at: int = -1, log_start: int = 0) -> list[int]:
     """The offsets of the commits that took the partition on; ``declared_at``: the place of one after a declared act."""
     rows = [SimpleNamespace(offset=offset, at_ns=place) for place, offset in enumerate(offsets)]
     reported = tables(
-        accepted_of={3: rows}, declared=lambda tp, at_ns: "an act" if (tp, at_ns) == (3, declared_at) else ""
+        accepted_of={3: rows},
+        declared=lambda tp, at_ns: "an act" if (tp, at_ns) == (3, declared_at) else "",
+        log_start={3: log_start}.get,
     )
     return [row.offset for row in Tables.advances(reported, 3)]
 
@@ -35,6 +37,9 @@ def test_a_commit_takes_a_partition_on_that_is_above_all_before_it_since_it_was_
     assert advances() == []
     assert advances(5, 5, 3, 6) == [5, 6]
     assert advances(5, 0, 4) == [5], "no offset below 0 is a deletion"
+    assert advances(7, 8, log_start=7) == [8], "a commit at the start of the log takes nothing on"
+    assert advances(7, -1, 7, 8, log_start=7) == [8]
+    assert advances(3, 8, log_start=7) == [3, 8], "the start was moved past the first commit"
     assert advances(5, -1, 4) == [5, 4]
     assert advances(5, 2, 4, declared_at=1) == [5, 4]
 
