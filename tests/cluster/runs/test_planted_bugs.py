@@ -120,7 +120,7 @@ CORE = {  # promise -> the bug that breaks it
     Rebalances: ("range-of-narrow-topics", "eager"),
     Effects: ("offsets-later", "cooperative"),
     Parked: ("letter-per-attempt", "consumer"),
-    Requeued: ("copied-twice", "eager"),
+    Requeued: ("unwritten-copies", "eager"),
 }
 OTHERS = sorted((plan, protocol) for plan in set(PLANS) - {MOVES.name} for protocol in CONTROL[plan])
 PLANS_OF_CORE = {BUGS[name].plan.name for name, _ in CORE.values()}
