@@ -167,7 +167,7 @@ def start(
         group, replicas = scenario.names(plan.seed, attachment.prefix).group, admin.replicas(OFFSETS_TOPIC)
         partition = group_partition(group, len(replicas) or 1)
         watch = None
-        if far and not hidden:
+        if far:  # also where the log is hidden: outputs may be dated by these clocks, too
             writers = {broker: brokers[broker] for broker in replicas.get(partition, brokers) if broker in brokers}
             watch = ClockWatch(writers, attachment.access, f"{attachment.prefix}{CLOCKS}", partition)
             stack.callback(watch.close)
