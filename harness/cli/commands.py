@@ -121,7 +121,7 @@ def run(
     asked = override(loader.load(scenario), settings or ())
     first = secrets.randbelow(2**31) if seed is None else seed
     seeds = range(first, first + repeat)
-    where = RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote, check)
+    where = RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
     drawn = [(asked, asked.drawn(number)) for number in seeds]
     where.ready(drawn)
     cases = coverage.cases(asked, seeds, where) if steer else drawn
@@ -156,7 +156,7 @@ def replay_(
 
     asked, plan = replay.load(run)
     case = asked, replay.pinned(plan, run) if exact else plan
-    where = RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote, check)
+    where = RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
     where.ready([case])
     _leave(batch.run_batch([case] * repeat, where))
 
@@ -187,7 +187,7 @@ def shrink_(
 
     effort = shrinker.Budget(failures, of, minutes, rate_runs)
     shrunk = shrinker.shrink(
-        run, RunOptions(runs, backend(cluster, cluster_config, yes, Path()), spark_master, spark_remote), effort
+        run, RunOptions(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote), effort
     )
     raise typer.Exit(Exit.VALID if shrinker.show_shrunk(shrunk) else Exit.UNKNOWN)
 
@@ -208,7 +208,7 @@ def clean(
     """
     from fencepost.clusters.attach import leftovers
 
-    where = existing(cluster, cluster_config, yes, Path())
+    where = existing(cluster, cluster_config, yes)
     if not runs:
         found = leftovers.find(where)
         for leftover in found:

@@ -117,20 +117,21 @@ def docker() -> ManagedBackend:
 OWN = {LOCAL: local, DOCKER: docker}  # the fastest first
 
 
-def named(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Backend:
+def named(name: str, config: Path | None = None, permitted: bool = False, folder: Path = Path()) -> Backend:
     """A back-end by its name; ``config`` and ``permitted`` are only for clusters that exist.
 
     Args:
-        folder: see ``Attachment.of``. Of a list, only the prefix counts for brokers in containers of this machine.
+        folder: whose list of clusters counts, if there is one there or above. For brokers in containers of this machine
+            only its prefix counts.
 
     Raises:
         ScenarioError: there is none of this name; see ``Attachment.of``; or it does not accept these options.
         ClusterError, ProvisionError: see ``handed_in.attachment``.
     """
     if name.startswith(ATTACH):
-        return Attachment.of(name, config, permitted, folder)
+        return Attachment.of(name, config, permitted).under_list_of(folder)
     if handed_in.scheme_of(name):
-        return handed_in.attachment(name, config, permitted, folder)
+        return handed_in.attachment(name, config, permitted).under_list_of(folder)
     if config is not None or permitted:
         raise ScenarioError(f"--cluster-config and --yes are for a cluster that exists, not for {name}")
     if name not in OWN:

@@ -15,20 +15,20 @@ from fencepost.clusters.names import AUTO, FOREIGN
 from fencepost.errors import ScenarioError
 
 
-def backend(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Backend:
+def backend(name: str, config: Path | None = None, permitted: bool = False, folder: Path = Path()) -> Backend:
     """The back-end of this name; see ``backends.named``."""
     if name == AUTO and config is None and not permitted:
         return auto()
     return backends.named(name, config, permitted, folder)
 
 
-def existing(name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None) -> Attachment:
+def existing(name: str, config: Path | None = None, permitted: bool = False) -> Attachment:
     """The cluster of another owner that has this name; see ``backends.named``.
 
     Raises:
         ScenarioError: the name is that of a back-end that starts clusters of its own.
     """
-    found = backend(name, config, permitted, folder)
+    found = backend(name, config, permitted)
     if not isinstance(found, Attachment):
         raise ScenarioError(
             f"{name} starts a cluster of its own for each run: name a cluster that exists, as {FOREIGN}"

@@ -70,24 +70,25 @@ class Attachment:
         return {**ABILITIES, **(IN_CONTAINERS if self.published else {})}
 
     @classmethod
-    def of(
-        cls, cluster: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None
-    ) -> Attachment:
+    def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:
         """The attachment for ``attach:HOST:PORT`` and a properties file.
 
-        Args:
-            folder: whose list of clusters counts, if there is one there or above; None: no list counts.
-
         Raises:
-            ScenarioError: the address is invalid, the file cannot be read, or has a setting that is not in ``ACCESS``;
-                or the list is wrong.
+            ScenarioError: the address is invalid, the file cannot be read, or has a setting that is not in ``ACCESS``.
         """
         found = _ADDRESS.fullmatch(cluster)
         if found is None or not 0 < int(found["port"]) < 65536:
             raise ScenarioError(f"{cluster!r} does not name a cluster: use attach:HOST:PORT, with one broker's address")
-        address, allowed = Endpoint(found["host"], int(found["port"])), AllowList.find(folder) if folder else None
-        attachment = cls(address, read_access(config), permitted or allowed is not None, allowed=allowed)
-        return attachment.for_another_run()
+        return cls(Endpoint(found["host"], int(found["port"])), read_access(config), permitted)
+
+    def under_list_of(self, folder: Path) -> Attachment:
+        """The same under the team's list of clusters that counts in a folder, if there is one.
+
+        Raises:
+            ScenarioError: see ``AllowList.find``.
+        """
+        allowed = AllowList.find(folder)
+        return self if allowed is None else replace(self, permitted=True, allowed=allowed).for_another_run()
 
     def __str__(self) -> str:
         return self.name or f"{ATTACH}{self.address}"
@@ -112,7 +113,8 @@ class Attachment:
         from fencepost.clusters.attach.examination import examine
 
         found = examine(self, scenario, plan, progress)
-        about = f" ({self.allowed.clusters[found.cluster_id]})" if self.allowed else ""
+        listed = self.allowed.clusters.get(found.cluster_id) if self.allowed else ""  # containers need not be listed
+        about = f" ({listed})" if listed else ""
         brokers = ", ".join(f"{broker} at {at}" for broker, at in found.brokers.items())
         return [
             f"the cluster has the id {found.cluster_id}{about}, and the brokers {brokers}",

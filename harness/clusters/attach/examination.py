@@ -138,18 +138,18 @@ def reach(attachment: Asked, would: Sequence[str]) -> Discovered:
     if why := attachment.elsewhere():
         raise PlanError(attachment.refusal(why, would))
     found = discover(attachment.address, attachment.access)
-    for broker, at in found.brokers.items():  # an address that is advertised may lead to another cluster from here
-        if (there := discover(at, attachment.access).cluster_id) != found.cluster_id:
-            raise PlanError(
-                f"the cluster at {attachment.address} has the id {found.cluster_id}, but {at}, which it advertises as "
-                f"broker {broker}, leads to the cluster {there} from here: give an address whose brokers can be reached"
-            )
     in_containers = len(_containers(found.brokers, attachment.published)) == len(found.brokers)
     if attachment.allowed and not in_containers and (why := attachment.allowed.refusal(found.cluster_id)):
         raise PlanError(f"{attachment.address} may not be used: {why}")
     if (far := _far(found.brokers)) and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
         raise PlanError(attachment.refusal(why, would))
+    for broker, at in found.brokers.items():  # an address that is advertised may lead to another cluster from here
+        if (there := discover(at, attachment.access).cluster_id) != found.cluster_id:
+            raise PlanError(
+                f"the cluster at {attachment.address} has the id {found.cluster_id}, but {at}, which it advertises as "
+                f"broker {broker}, leads to the cluster {there} from here: give an address whose brokers can be reached"
+            )
     return found
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.clusters.attach.access import read_access
-from fencepost.clusters.attach.allow_list import AllowList
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.docker import published
 from fencepost.clusters.docker.published import PublishedPort
@@ -34,9 +33,7 @@ def scheme_of(name: str) -> str:
     return next(filter(name.startswith, WAYS), "")
 
 
-def attachment(
-    name: str, config: Path | None = None, permitted: bool = False, folder: Path | None = None
-) -> Attachment:
+def attachment(name: str, config: Path | None = None, permitted: bool = False) -> Attachment:
     """The attachment to the brokers in ``container:NAME`` or ``compose:FILE``; see ``Attachment.of``.
 
     Raises:
@@ -48,8 +45,7 @@ def attachment(
     ports = WAYS[scheme](name.removeprefix(scheme))
     access = read_access(config)
     address = _reachable(name, [port.endpoint for port in ports], access)
-    allowed = AllowList.find(folder) if folder else None
-    return Attachment(address, access, permitted, name, published=ports, allowed=allowed).for_another_run()
+    return Attachment(address, access, permitted, name, published=ports)
 
 
 def name_of(cluster: object) -> str:

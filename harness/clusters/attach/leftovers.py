@@ -12,6 +12,7 @@ from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.attach.cleanup import CLEAN_S
 from fencepost.clusters.attach.examination import reach
 from fencepost.errors import PlanError
+from fencepost.model.endpoint import Endpoint
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,15 @@ def find(attachment: Attachment) -> list[Leftover]:
         ClusterError: a broker does not answer.
         NotAuthorized: this user may not see a group.
     """
-    found = reach(attachment, [f"list topics and groups that begin with {attachment.prefix_of_all}"])
-    with closing(Cleaning(found.brokers, attachment.access, attachment.prefix_of_all)) as cleaning:
+    return _runs(attachment, _brokers(attachment, "list", attachment.prefix_of_all))
+
+
+def _brokers(attachment: Attachment, does: str, *prefixes: str) -> Mapping[int, Endpoint]:
+    return reach(attachment, [f"{does} topics and groups that begin with {', '.join(prefixes)}"]).brokers
+
+
+def _runs(attachment: Attachment, brokers: Mapping[int, Endpoint]) -> list[Leftover]:
+    with closing(Cleaning(brokers, attachment.access, attachment.prefix_of_all)) as cleaning:
         return by_run(attachment.prefix_of_all, cleaning.topics(), cleaning.groups())
 
 
@@ -67,7 +75,8 @@ def remove(attachment: Attachment, prefixes: Collection[str]) -> list[str]:
         PlanError: there is nothing with one of the prefixes, or it is in use; nothing was removed.
         See ``find`` for others.
     """
-    runs = {run.prefix: run for run in find(attachment)}
+    brokers = _brokers(attachment, "remove", *prefixes)
+    runs = {run.prefix: run for run in _runs(attachment, brokers)}
     if unknown := [prefix for prefix in prefixes if prefix not in runs]:
         raise PlanError(
             f"no run left anything with the prefix {', '.join(unknown)}; found {', '.join(runs) or 'nothing'}"
@@ -78,7 +87,6 @@ def remove(attachment: Attachment, prefixes: Collection[str]) -> list[str]:
             "remove them when their sessions are over; try again then"
         )
     left = []
-    brokers = reach(attachment, [f"remove topics and groups that begin with {', '.join(prefixes)}"]).brokers
     for prefix in prefixes:
         with closing(Cleaning(brokers, attachment.access, prefix)) as cleaning:
             left += cleaning.remove_all(CLEAN_S, evict=False)

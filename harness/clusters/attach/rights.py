@@ -6,6 +6,7 @@ Kafka's documentation, "Authorization and ACLs", has the right that each request
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from fencepost.clusters.admin import OFFSETS_TOPIC, rights
 from fencepost.clusters.admin.rights import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID, Right
@@ -74,10 +75,9 @@ def check(
     """
     musts, evidence = of_run
     found = rights.missing(brokers, access, [*musts, *evidence])
-    missing, helpful = (
-        _commands(address, access, prefix_of_all, [right for right in found if (right in musts) == must])
-        for must in (True, False)
-    )
+    commands = partial(_commands, address, access, prefix_of_all)
+    missing = commands([right for right in found if right in musts])
+    helpful = commands([right for right in found if right not in musts])
     if missing:
         more = ["Without these, less is judged:", *helpful.values()] if helpful else []
         raise NotAuthorized(

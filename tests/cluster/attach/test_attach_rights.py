@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 from token_endpoint import SECRET
 
-from cluster.attach.guarded import administrator, guarded, password
+from cluster.attach.guarded import administrator, grant, guarded, password
 from cluster.attach.test_attach import SCENARIO, address, there, violations
 from cluster.worlds import LONG_S
 from fencepost import runner
@@ -131,12 +131,6 @@ def backend(brokers: ManagedCluster, tmp_path: Path) -> Iterator[Attachment]:
         answer.result(LONG_S)
 
 
-def grant(cluster: ManagedCluster, bindings: Collection[AclBinding]) -> None:
-    admin = administrator(cluster)
-    for answer in admin.create_acls([*bindings]).values():
-        answer.result(LONG_S)
-
-
 def missing(backend: Attachment) -> set[tuple[str, str, str]]:
     """The missing rights of everything that a run may need, as the page names them."""
     brokers = discover(backend.address, backend.access).brokers
@@ -158,7 +152,7 @@ def has(backend: Attachment, *without: tuple[str, str, str]) -> None:
 def test_exactly_the_rights_of_the_page_are_needed(brokers: ManagedCluster, backend: Attachment) -> None:
     bindings = on_the_page()
     assert len(bindings) > 10
-    grant(brokers, bindings)
+    grant(brokers, *bindings)
     has(backend)
     admin = administrator(brokers)
     included = AclOperation.DESCRIBE  # in others
@@ -169,7 +163,7 @@ def test_exactly_the_rights_of_the_page_are_needed(brokers: ManagedCluster, back
         for answer in admin.delete_acls([AclBindingFilter(*one, binding.operation, ALLOW)]).values():
             assert len(answer.result(LONG_S)) == 1
         has(backend, as_right(binding))
-        grant(brokers, [binding])
+        grant(brokers, binding)
     has(backend)
 
 
@@ -177,7 +171,7 @@ def test_exactly_the_rights_of_the_page_are_needed(brokers: ManagedCluster, back
 def test_a_run_with_the_rights_of_the_page_is_performed_and_valid(
     brokers: ManagedCluster, backend: Attachment, chaos_spark: Spark, tmp_path: Path
 ) -> None:
-    grant(brokers, [one for one in on_the_page() if one.restype is not ResourceType.TRANSACTIONAL_ID])
+    grant(brokers, *(one for one in on_the_page() if one.restype is not ResourceType.TRANSACTIONAL_ID))
     before = there(brokers)
     run = runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=backend)
     verdict = judge(run, chaos_spark)
@@ -207,7 +201,7 @@ def test_so_are_an_administrators_acts_and_transactions(
     workload: Workload,
     schedule: list[ScheduledFault],
 ) -> None:
-    grant(brokers, on_the_page())
+    grant(brokers, *on_the_page())
     before = there(brokers)
     scenario = replace(SCENARIO, workload=workload, schedule=schedule, min_records=500)
     run = runner.run(scenario, plan=scenario.plan(1), runs=tmp_path, backend=backend)
@@ -221,7 +215,7 @@ def test_without_the_groups_log_a_run_is_performed_and_says_what_it_does_not_jud
     brokers: ManagedCluster, backend: Attachment, chaos_spark: Spark, tmp_path: Path
 ) -> None:
     hidden = [one for one in on_the_page() if one.name != OFFSETS_TOPIC]
-    grant(brokers, hidden)
+    grant(brokers, *hidden)
     calm = replace(SCENARIO, schedule=SCENARIO.schedule[1:3], min_records=1000)
     said = list[str]()
     run = runner.run(

@@ -18,6 +18,7 @@ from fencepost.clusters.admin.cleaning import Discovered
 from fencepost.clusters.admin.connections import refuse
 from fencepost.clusters.attach import examination, proxies
 from fencepost.clusters.attach.access import read_access
+from fencepost.clusters.attach.allow_list import AllowList
 from fencepost.clusters.attach.backend import ABILITIES, Attachment
 from fencepost.clusters.attach.cleanup import CleanupTask
 from fencepost.clusters.attach.evidence import ForeignEvidence, whole_batches
@@ -420,6 +421,23 @@ def test_an_advertised_address_that_leads_to_another_cluster_is_refused(monkeypa
         examination.reach(Attachment.of(f"attach:{staging}"), [])
     found[advertised] = Discovered("staging", {1: advertised})
     assert examination.reach(Attachment.of(f"attach:{staging}"), []) == found[staging]
+
+
+def test_a_dry_run_describes_a_listed_cluster_and_names_containers_that_need_not_be_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = examination.Examined("an id", {1: Endpoint("127.0.0.1", 9092)}, [], {}, "")
+    monkeypatch.setattr(examination, "examine", lambda *_: found)
+    sentences = {
+        about: replace(Attachment.of("attach:127.0.0.1:9092"), allowed=AllowList(Path("list"), clusters)).examine(
+            SCENARIO, PLAN, quiet
+        )[0]
+        for about, clusters in {"listed": {"an id": "staging"}, "container": {}}.items()
+    }
+    assert sentences == {
+        "listed": "the cluster has the id an id (staging), and the brokers 1 at 127.0.0.1:9092",
+        "container": "the cluster has the id an id, and the brokers 1 at 127.0.0.1:9092",
+    }
 
 
 def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(
