@@ -21,6 +21,7 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.clock import clock_pair
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.admin.cleaning import Cleaning, discover
+from fencepost.clusters.attach import rights
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.attach.clock_watch import ClockWatch
 from fencepost.clusters.cache import quiet
@@ -68,6 +69,21 @@ def cluster(far: Elsewhere) -> Iterator[Elsewhere]:
 def attachment(cluster: Elsewhere) -> Attachment:
     """Permitted, as its brokers are on another host."""
     return Attachment.of(cluster.address, permitted=True)
+
+
+def test_the_clocks_are_read_also_where_the_log_of_the_group_is_hidden(
+    cluster: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rights, "check", lambda *_: "this user may not read it")
+    asked = attachment(cluster)
+    with ProcessOwner.open() as owner:
+        attached = asked.start(SCENARIO, SCENARIO.plan(1), owner, quiet)
+        try:
+            found = attached.evidence.clocks()
+        finally:
+            attached.stop()
+    assert found is not None, "what brokers stamped would be dated by our clock"
+    assert all(found.brokers.values())
 
 
 def test_the_clock_of_each_broker_is_inside_of_its_bounds(cluster: Elsewhere) -> None:
