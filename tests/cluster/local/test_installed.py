@@ -209,7 +209,7 @@ def environment(request: pytest.FixtureRequest) -> Environment:
 def test_all_files_of_the_repository_are_installed_and_nothing_else(environment: Environment) -> None:
     assert all(place.startswith(str(environment.site)) for place in environment.python("-c", WHERE).split())
     wanted, found = contents(in_the_repository()), contents(environment.installed())
-    assert {"fencepost/scenario/builtin/demo.toml", "fencepost/reports/advice/group.py"} < set(wanted)
+    assert {"fencepost/scenario/builtin/demo.toml", "fencepost/reports/lint/group.py"} < set(wanted)
     assert set(found) == set(wanted)
     assert found == wanted
 
