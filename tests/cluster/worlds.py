@@ -98,9 +98,10 @@ class World:
 
 
 class Instead:
-    """``real``, but for the named attributes."""
+    """``real``, but for the named attributes, which it must have: else a renamed one would take nothing away."""
 
     def __init__(self, real: Any, **attributes: Any) -> None:
+        assert all(hasattr(real, name) for name in attributes), f"{real} has not all of {', '.join(attributes)}"
         self._real, self._attributes = real, attributes
 
     def __getattr__(self, name: str) -> Any:

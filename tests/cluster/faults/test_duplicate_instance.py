@@ -104,7 +104,7 @@ def test_without_an_idle_member_there_is_nobody_to_share_the_name(world: World) 
 
 
 def test_a_dynamic_member_among_static_ones_has_no_name_to_share(world: World) -> None:
-    nameless = Instead(world.members[1], told=lambda kind: [{"detail": {"instance_id": None}}])
+    nameless = Instead(world.members[1], reported=lambda kind: [{"detail": {"instance_id": None}}])
     others = replace(world, members=[world.members[0], nameless, *world.members[2:]])
     with pytest.raises(FencepostError, match=r"member-1 has no group\.instance\.id that a second process"):
         DuplicateInstance().inject(others, Target(members=(1,)))

@@ -74,7 +74,7 @@ def test_a_member_that_was_never_told_is_not_stalled(world: World, inject: Injec
 
 def test_a_member_that_gets_no_records_is_not_stalled(world: World, inject: Inject) -> None:
     member = world.members[1]
-    silent = replace(world, members=[world.members[0], Instead(member, told=lambda kind: ())])
+    silent = replace(world, members=[world.members[0], Instead(member, reported=lambda kind: ())])
     with nothing_to_see():
         evidence = Stall().inject(silent, MEMBER).proven()
     assert not evidence.took_effect
@@ -170,7 +170,7 @@ def test_members_that_join_at_once_get_partitions_and_those_that_leave_give_them
 
 @pytest.mark.usefixtures("nobody_more")
 def test_who_joins_later_is_only_waited_for_when_asked(world: World, inject: Inject) -> None:
-    mute = replace(world, members=[Instead(m, told=but(m, "assigned")) for m in world.members])
+    mute = replace(world, members=[Instead(m, reported=but(m, "assigned")) for m in world.members])
     assert inject(ScaleOut(), mute, IDLE).proven().took_effect
     with nothing_to_see():
         evidence = ScaleOut(joined_within_s=1).inject(mute, IDLE).proven()
