@@ -64,21 +64,17 @@ def normalise(
     """The facts of ``group`` in the order of the log.
 
     Ends of transactions are facts too (type ``transaction-end``), from the first transactional commit of the group on.
+
+    Raises:
+        DamagedDumpError: a record cannot be read.
+        NotShown: a fact cannot be dated.
     """
     producers: set[int] = set()
     for record in found:
-        moment = timeline.moment(record.wall_ms, record.term)
-        head = {
-            "order": record.offset,
-            "at_ns": moment.at_ns,
-            "uncertainty_ns": moment.uncertainty_ns,
-            "term": record.term,
-            "batch": record.batch,
-        }
         if record.marker:
             if record.producer in producers:
                 yield {
-                    **head,
+                    **_head(record, timeline),
                     "type": "transaction-end",
                     "producer": record.producer,
                     "committed": record.marker == "COMMIT",
@@ -87,6 +83,7 @@ def normalise(
         key = (record.key or {}).get("data", {})
         if group not in (key.get("group"), key.get("groupId")):
             continue
+        head = _head(record, timeline)
         if record.producer >= 0:
             producers.add(record.producer)
             head["producer"] = record.producer
@@ -100,6 +97,18 @@ def normalise(
             "deleted": value is None,
             **_value(kind, value, topics),
         }
+
+
+def _head(record: Record, timeline: Timeline) -> dict[str, Any]:
+    """Where and when a record of this group was written. Records of others may have times that nobody can convert."""
+    moment = timeline.moment(record.wall_ms, record.term)
+    return {
+        "order": record.offset,
+        "at_ns": moment.at_ns,
+        "uncertainty_ns": moment.uncertainty_ns,
+        "term": record.term,
+        "batch": record.batch,
+    }
 
 
 def _key(key: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from fencepost.errors import NotShown
 from fencepost.evidence import dump_parser, metadata_log, offsets_topic
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.clock_conversion import Moment, WallClockConverter
 from fencepost.evidence.dump_parser import Record
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -123,6 +124,30 @@ def test_a_transactional_commit_counts_with_its_marker() -> None:
     found = list(offsets_topic.normalise(log, TIMELINE, "g", {}))
     assert [(f["order"], f["type"], f["producer"]) for f in found] == [(0, "commit", 9), (2, "transaction-end", 9)]
     assert found[1]["committed"] is False
+
+
+def test_only_what_is_of_the_group_is_dated() -> None:
+    """Nobody may have seen who led when the others wrote."""
+
+    class OfTermOne:
+        def moment(self, wall_ms: int, term: int) -> Moment:
+            if term != 1:
+                raise NotShown("nobody saw who wrote it")
+            return TIMELINE.moment(wall_ms, term)
+
+    commit = {"data": {"offset": 5}}
+    ours, theirs = ({"type": "1", "data": {"group": name, "topic": "t", "partition": 0}} for name in ("g", "other"))
+    log = [
+        Record(0, 1000, 0, 0, producer=8, key=theirs, payload=commit),
+        Record(1, 1001, 1, 1, producer=9, key=ours, payload=commit),
+        Record(2, 1002, 2, 0, producer=8, marker="COMMIT"),
+        Record(3, 1003, 3, 1, producer=9, marker="COMMIT"),
+    ]
+    found = offsets_topic.normalise(log, OfTermOne(), "g", {})
+    assert [(fact["order"], fact["type"]) for fact in found] == [(1, "commit"), (3, "transaction-end")]
+    of_the_group = [Record(0, 1000, 0, 0, producer=9, key=ours, payload=commit)]
+    with pytest.raises(NotShown, match="nobody saw"):
+        list(offsets_topic.normalise(of_the_group, OfTermOne(), "g", {}))
 
 
 def test_the_metadata_log_tells_topics_leaders_and_epochs() -> None:
