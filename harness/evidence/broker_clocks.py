@@ -1,4 +1,4 @@
-"""Converts wall-clock times of brokers on other machines to our clock, by readings of their clocks.
+"""Converts wall-clock times of brokers with clocks of their own to our clock, by readings of their clocks.
 
 A broker reads its clock at some moment between a request and its answer. So at that moment its clock was ahead of ours
 by an amount between two bounds, however unequal the delays of both directions were. As clocks drift slowly, a reading
@@ -101,7 +101,8 @@ class BrokerClock:
 
 
 class LeaderClocks:
-    """The clocks of all brokers, by which records of the group's partition are dated. Satisfies ``Timeline``."""
+    """The clocks of all brokers that may have led the group's partition, whose records they date. Satisfies
+    ``Timeline``."""
 
     def __init__(self, readings: ClockReadings) -> None:
         self._leaders, self._failures = readings.leaders, dict[int, str]()
@@ -110,11 +111,11 @@ class LeaderClocks:
             try:
                 self._clocks[broker] = BrokerClock.of(some)
             except NotShown as why:
-                more = f": {readings.failure}" if readings.failure and not some else ""
-                self._failures[broker] = f"the clock of broker {broker} {why}{more}"
+                reason = "" if some else readings.failures.get(broker, readings.failure)
+                self._failures[broker] = f"the clock of broker {broker} {why}{f': {reason}' if reason else ''}"
 
     def moment(self, wall_ms: int, term: int) -> Moment:
-        """When the leader with the epoch ``term`` wrote this wall time; any broker, if that leader was not seen.
+        """When the leader with the epoch ``term`` wrote this wall time; any replica, if that leader was not seen.
 
         Raises:
             NotShown: the clock of such a broker jumped, could not be read, or is known too badly (``MOST_NS``).

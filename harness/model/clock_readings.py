@@ -1,9 +1,9 @@
-"""Readings of the clocks of brokers on other machines."""
+"""Readings of the clocks of brokers that may have another clock than this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 READ_EVERY_S = 0.5
@@ -30,20 +30,25 @@ class ClockReadings:
         brokers: the readings of each broker; none if its clock could not be read.
         leaders: which broker led the group's partition of ``__consumer_offsets``, by the leader's epoch, as far as it
             was seen.
-        failure: the last reason for which a clock could not be read.
+        failures: the last reason for which the clock of a broker could not be read, by broker.
+        failure: the reason for all other brokers: the topic could not be created. Old runs have one reason for all.
     """
 
     brokers: Mapping[int, Sequence[ClockReading]]
     leaders: Mapping[int, int]
+    failures: Mapping[int, str] = field(default_factory=dict)
     failure: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """In the form of ``clock.json``."""
-        return {"brokers": dict(self.brokers), "leaders": dict(self.leaders), "failure": self.failure}
+        found = {"brokers": self.brokers, "leaders": self.leaders, "failures": self.failures}
+        return {**{name: dict(part) for name, part in found.items()}, "failure": self.failure}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ClockReadings:
-        """The inverse of ``to_json``, for a whole ``clock.json``. Raises KeyError, TypeError or ValueError."""
+        """The inverse of ``to_json``, for a whole ``clock.json``. Raises KeyError, TypeError, ValueError or
+        AttributeError."""
         brokers = {int(b): tuple(ClockReading(*map(int, one)) for one in some) for b, some in value["brokers"].items()}
         leaders = {int(term): int(broker) for term, broker in value["leaders"].items()}
-        return cls(brokers, leaders, str(value["failure"]))
+        failures = {int(broker): str(why) for broker, why in value.get("failures", {}).items()}
+        return cls(brokers, leaders, failures, str(value["failure"]))

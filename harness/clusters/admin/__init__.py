@@ -8,7 +8,7 @@ kafka-python is below its public interface, so ``pyproject.toml`` has the range 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fencepost.clusters.admin import groups, requests
 from fencepost.clusters.admin import topics as made
@@ -20,6 +20,14 @@ from fencepost.model.endpoint import Endpoint
 from fencepost.model.topic import Topic
 
 OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class Leadership(NamedTuple):
+    """Who leads a partition, since the leader epoch ``term``; and its replicas, which alone may lead it."""
+
+    term: int
+    leader: int
+    replicas: tuple[int, ...]
 
 
 class ObserverAdmin:
@@ -229,9 +237,13 @@ class ObserverAdmin:
         refuse(result, f"writing to {tp} at broker {broker}")
         return int(result.log_append_time_ms)
 
-    def leader_terms(self, topic: str) -> dict[int, tuple[int, int]]:
-        """Leader epoch and leader of every partition of ``topic`` that has a leader."""
-        return {p.partition_index: (p.leader_epoch, p.leader_id) for p in self._partitions(topic) if p.leader_id >= 0}
+    def leaderships(self, topic: str) -> dict[int, Leadership]:
+        """Who leads every partition of ``topic`` that has a leader."""
+        return {
+            p.partition_index: Leadership(p.leader_epoch, p.leader_id, tuple(p.replica_nodes))
+            for p in self._partitions(topic)
+            if p.leader_id >= 0
+        }
 
     def why_silent(self, broker: int) -> str:
         """The last error of a broker's connection; empty if it answered."""

@@ -1,4 +1,4 @@
-"""Reads the clocks of brokers on other machines during a run.
+"""Reads the clocks of brokers that may have another clock than this machine, during a run.
 
 No request asks a broker for its time. But a broker stamps the records of a topic with ``LogAppendTime`` by its own
 clock and returns the stamp, so a reading is one small record. Every broker leads one partition of such a topic.
@@ -25,7 +25,10 @@ VALUE = b"fencepost"
 
 
 class ClockWatch(threading.Thread):
-    """Reads the clock of each broker every ``READ_EVERY_S``; one that it cannot read has no readings, and a reason."""
+    """Reads the clock of each broker every ``READ_EVERY_S``; one that it cannot read has no readings, and a reason.
+
+    So has a broker that gets a replica of the group's partition later: it may have led while nobody saw who did.
+    """
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str], topic: str, partition: int) -> None:
         """
@@ -40,6 +43,7 @@ class ClockWatch(threading.Thread):
         self._topic, self._partition = topic, partition
         self._readings: dict[int, list[ClockReading]] = {broker: [] for broker in self._places}
         self._leaders: dict[int, int] = {}
+        self._failures: dict[int, str] = {}
         self._failure, self._over = "", threading.Event()
 
     def begin(self, progress: ProgressCallback) -> None:
@@ -60,7 +64,7 @@ class ClockWatch(threading.Thread):
         if self.is_alive() and not self._over.is_set():
             self._end()
             self._look(AT_ENDS)
-        return ClockReadings(self._readings, self._leaders, self._failure)
+        return ClockReadings(self._readings, self._leaders, self._failures, self._failure)
 
     def close(self) -> None:
         """End the watch. May be called twice."""
@@ -82,20 +86,27 @@ class ClockWatch(threading.Thread):
             try:
                 self._read(broker)
             except FencepostError as error:
-                self._failure = str(error)
+                self._failures[broker] = str(error)
         try:
-            term, leader = self._admin.leader_terms(OFFSETS_TOPIC).get(self._partition, (-1, -1))
+            led = self._admin.leaderships(OFFSETS_TOPIC).get(self._partition)
         except FencepostError:
-            return  # of a leader that nobody saw, all brokers' clocks are considered
-        if leader >= 0:
-            self._leaders[term] = leader
+            return  # of a leader that nobody saw, the clocks of all replicas are considered
+        if led is None:
+            return
+        self._leaders[led.term] = led.leader
+        for broker in led.replicas:
+            if broker not in self._places:
+                self._readings[broker] = []
+                self._failures[broker] = (
+                    f"it had no replica of {OFFSETS_TOPIC}-{self._partition} when the run began, or did not run then"
+                )
 
     def _read(self, broker: int) -> None:
         sent_ns = now_ns()
         wall_ms = self._admin.append(broker, self._places[broker], VALUE)
         if wall_ms is None:
-            self._failure = f"broker {broker} did not answer in time: {self._admin.why_silent(broker)}"
+            self._failures[broker] = f"it did not answer in time: {self._admin.why_silent(broker)}"
         elif wall_ms < 0:
-            self._failure = f"broker {broker} does not stamp the records of {self._topic}"
+            self._failures[broker] = f"it does not stamp the records of {self._topic}"
         else:
             self._readings[broker].append(ClockReading(sent_ns, now_ns(), wall_ms))

@@ -130,10 +130,14 @@ def test_a_clock_that_drifts_faster_than_clocks_do_counts_as_one_that_jumped() -
         BrokerClock.of(readings)
 
 
-def two(second: Sequence[ClockReading], failure: str = "") -> LeaderClocks:
-    """Broker 1 led in term 4, broker 2 in term 5; nobody saw who led in term 6."""
-    readings = ClockReadings({1: steady(AHEAD_NS, MS, MS), 2: second}, {4: 1, 5: 2}, failure)
+def kept(readings: ClockReadings) -> LeaderClocks:
+    """What is known of clocks once the readings were written into a file."""
     return LeaderClocks(ClockReadings.from_json(json.loads(json.dumps(readings.to_json()))))
+
+
+def two(second: Sequence[ClockReading], why: str = "") -> LeaderClocks:
+    """Broker 1 led in term 4, broker 2 in term 5; nobody saw who led in term 6."""
+    return kept(ClockReadings({1: steady(AHEAD_NS, MS, MS), 2: second}, {4: 1, 5: 2}, {2: why}))
 
 
 def test_a_record_is_dated_by_the_clock_of_the_broker_that_wrote_it() -> None:
@@ -170,12 +174,27 @@ def test_only_records_of_a_clock_that_failed_cannot_be_dated() -> None:
     jumped = jumped[:9] + [one._replace(wall_ms=one.wall_ms + 5000) for one in jumped[9:]]
     for clocks, why in (
         (two(jumped), r"the clock of broker 2 jumped during the run: .* by 4\.99\d s"),
-        (two((), "broker 2 does not stamp"), "the clock of broker 2 could not be read: broker 2 does not stamp"),
+        (two((), "it does not stamp records"), "the clock of broker 2 could not be read: it does not stamp records"),
     ):
         assert clocks.moment((START_NS + AHEAD_NS) // MS, 4).at_ns
         for term in (5, 6):
             with pytest.raises(NotShown, match=why):
                 clocks.moment((START_NS + AHEAD_NS) // MS, term)
+
+
+def test_each_broker_has_a_reason_of_its_own() -> None:
+    some = {1: steady(AHEAD_NS, MS, MS), 2: (), 3: (), 4: ()}
+    readings = ClockReadings(some, {}, {1: "it was late once", 2: "it was late", 3: "it does not stamp"}, "no topic")
+    told = kept(readings).sentences((START_NS, START_NS + AHEAD_NS))
+    assert told.pop(1).startswith("the clock of broker 1 is ")
+    whys = {2: "it was late", 3: "it does not stamp", 4: "no topic"}
+    assert told == {broker: f"the clock of broker {broker} could not be read: {why}" for broker, why in whys.items()}
+
+
+def test_old_runs_have_one_reason_for_all() -> None:
+    old = {"pairs": [[1, 2]], "brokers": {"1": []}, "leaders": {"4": 1}, "failure": "no topic"}
+    told = LeaderClocks(ClockReadings.from_json(old)).sentences((START_NS, START_NS + AHEAD_NS))
+    assert told == {1: "the clock of broker 1 could not be read: no topic"}
 
 
 def test_what_is_known_of_each_clock_is_told() -> None:
