@@ -28,7 +28,7 @@ def collect(
     """Write ``metadata.jsonl``, ``offsets.jsonl`` and ``requests.jsonl``, as far as the cluster shows them.
 
     Args:
-        pairs: clock pairs (monotonic_ns, wall_ns). clocks: those of brokers on other machines; None: they have ours.
+        pairs: clock pairs (monotonic_ns, wall_ns). clocks: those of the brokers; None: they have ours.
         topics: the topics of the workload.
         into: the ``history`` folder of the run.
 

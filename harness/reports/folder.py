@@ -74,7 +74,7 @@ class Folder:
     facts: list[Fact] = field(default_factory=list)
     commits: CommitColumns | None = None
     stalls: list[Mapping[str, Any]] = field(default_factory=list)
-    clocks: list[str] = field(default_factory=list)  # what is known of the clocks of brokers on other machines
+    clocks: list[str] = field(default_factory=list)  # what is known of the brokers' clocks, if they were read
     origin_ns: int = 0
 
     @property

@@ -149,7 +149,7 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
     backend += flat({"network": dict(mapping(folder.scenario.get("network")))})
     recorded = os.path.lexists(folder.path / "history" / "host.jsonl")
     host = [("stalls of the host", stalls if recorded else "not recorded")]
-    host += [("clocks of brokers elsewhere", "; ".join(folder.clocks))] if folder.clocks else []
+    host += [("clocks of brokers", "; ".join(folder.clocks))] if folder.clocks else []
     known = {"name", "about", "schedule", "promises"}
     return [
         ("Versions", flat(dict(mapping(versions)))),

@@ -140,8 +140,9 @@ class Attachment:
                 "groups in that partition, to another replica, and restore the order of its replicas at the end"
             )
         lines.append(
-            f"if brokers are on other machines, write records of a few bytes to a topic {self.prefix}{CLOCKS}, "
-            f"{1 / READ_EVERY_S:g} a second at each broker that may coordinate the group, to read the brokers' clocks"
+            "unless all brokers are containers that were handed in, or processes of this machine that this user can "
+            f"see, write records of a few bytes to a topic {self.prefix}{CLOCKS}, {1 / READ_EVERY_S:g} a second at "
+            "each broker that may coordinate the group, to read the brokers' clocks"
         )
         if self.published:
             lines.append("log the brokers' requests (kafka.request.logger), and put the level back at the end")

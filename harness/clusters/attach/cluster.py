@@ -160,14 +160,14 @@ def start(
         PlanError, NotAuthorized, ClusterError, WaitTimeout: see ``examine``.
     """
     interpreters = environments.interpreters(scenario.group.environments, progress)
-    _, brokers, far, ports, hidden = examine(attachment, scenario, plan, progress)
+    _, brokers, other_clocks, ports, hidden = examine(attachment, scenario, plan, progress)
     with ExitStack() as stack:
         admin = ObserverAdmin(brokers, attachment.access)
         stack.callback(admin.close)
         group, replicas = scenario.names(plan.seed, attachment.prefix).group, admin.replicas(OFFSETS_TOPIC)
         partition = group_partition(group, len(replicas) or 1)
         watch = None
-        if far:  # also where the log is hidden: outputs may be dated by these clocks, too
+        if other_clocks:  # also where the log is hidden: outputs may be dated by these clocks, too
             writers = {broker: brokers[broker] for broker in replicas.get(partition, brokers) if broker in brokers}
             watch = ClockWatch(writers, attachment.access, f"{attachment.prefix}{CLOCKS}", partition)
             stack.callback(watch.close)

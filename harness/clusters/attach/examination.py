@@ -12,6 +12,7 @@ from fencepost.clusters.admin import ObserverAdmin
 from fencepost.clusters.admin.cleaning import Discovered, discover
 from fencepost.clusters.attach import rights
 from fencepost.clusters.attach.allow_list import AllowList
+from fencepost.clusters.attach.broker_processes import runs_here
 from fencepost.clusters.cache import ProgressCallback, quiet
 from fencepost.clusters.capabilities import needed
 from fencepost.clusters.docker.published import PublishedPort
@@ -81,14 +82,14 @@ class Examined(NamedTuple):
     Attributes:
         cluster_id: its id.
         brokers: their addresses.
-        far: the addresses of brokers that are not on this machine.
+        other_clocks: the brokers that may have another clock than this machine.
         ports: the port of each broker's container, as far as containers are known.
         hidden: why this user may not read the group's log; empty: it may.
     """
 
     cluster_id: str
     brokers: dict[int, Endpoint]
-    far: list[str]
+    other_clocks: list[int]
     ports: dict[int, PublishedPort]
     hidden: str
 
@@ -108,8 +109,7 @@ def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: Progres
     """
     progress(f"asking the cluster of {attachment.address}")
     cluster_id, brokers = reach(attachment, attachment.intent(scenario, plan))
-    far = _far(brokers)
-    if far and needed(plan, "links"):
+    if (far := _far(brokers)) and needed(plan, "links"):
         raise PlanError(
             f"faults between members and brokers work only where brokers are on this machine, but there are "
             f'{", ".join(far)}: remove these faults, or use faults that lose packets (network = "packets")'
@@ -125,7 +125,8 @@ def examine(attachment: Asked, scenario: Scenario, plan: Plan, progress: Progres
         _agree(admin, next(iter(brokers)), scenario)
         if scenario.workload.member_config(0).get("commit") == TRANSACTION:
             _check_transactions(admin, brokers)
-    return Examined(cluster_id, brokers, far, ports, hidden)
+    other_clocks = [broker for broker, at in brokers.items() if broker not in ports and not _has_our_clock(at)]
+    return Examined(cluster_id, brokers, other_clocks, ports, hidden)
 
 
 def reach(attachment: Asked, would: Sequence[str]) -> Discovered:
@@ -156,6 +157,11 @@ def reach(attachment: Asked, would: Sequence[str]) -> Discovered:
 def _far(brokers: Mapping[int, Endpoint]) -> list[str]:
     """The addresses of brokers that are not on this machine."""
     return [str(endpoint) for endpoint in brokers.values() if not on_this_machine(endpoint)]
+
+
+def _has_our_clock(broker: Endpoint) -> bool:
+    """Whether a broker certainly has this machine's clock; an address of this machine may be a forwarded port."""
+    return on_this_machine(broker) and runs_here(broker)
 
 
 def _check_transactions(admin: ObserverAdmin, brokers: Mapping[int, Endpoint]) -> None:

@@ -16,13 +16,14 @@ import pytest
 from fencepost.clusters import local
 from fencepost.clusters.admin.cleaning import Discovered
 from fencepost.clusters.admin.connections import refuse
-from fencepost.clusters.attach import examination, proxies
+from fencepost.clusters.attach import cluster, examination, proxies
 from fencepost.clusters.attach.access import read_access
 from fencepost.clusters.attach.allow_list import AllowList
 from fencepost.clusters.attach.backend import ABILITIES, Attachment
 from fencepost.clusters.attach.cleanup import CleanupTask
 from fencepost.clusters.attach.evidence import ForeignEvidence, whole_batches
 from fencepost.clusters.cache import quiet
+from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.selection import backend
 from fencepost.errors import ClusterError, NotAuthorized, NotRead, NotShown, PlanError, ScenarioError
 from fencepost.faults import (
@@ -438,6 +439,73 @@ def test_a_dry_run_describes_a_listed_cluster_and_names_containers_that_need_not
         "listed": "the cluster has the id an id (staging), and the brokers 1 at 127.0.0.1:9092",
         "container": "the cluster has the id an id, and the brokers 1 at 127.0.0.1:9092",
     }
+
+
+class Asked:
+    """Answers what is asked before a run, and during the start of one."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def coordinator(self, group: str) -> int:
+        return 1
+
+    def settings(self, broker: int, names: Any) -> dict[str, str]:
+        return {}
+
+    def replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
+        return dict.fromkeys(range(50), (4, 1))
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return dict.fromkeys(range(50), 0)
+
+    def close(self) -> None: ...
+
+
+BROKERS = {n: Endpoint("127.0.0.1", 9090 + n) for n in (1, 2, 3)} | {4: Endpoint("10.1.2.3", 9094)}
+
+
+@pytest.fixture
+def four_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers 1 to 3 are behind addresses of this machine, but only broker 1 is known to be a process of it."""
+    monkeypatch.setattr(examination, "discover", lambda address, access: Discovered("an id", BROKERS))
+    monkeypatch.setattr(examination, "runs_here", lambda at: at == BROKERS[1])
+    monkeypatch.setattr(examination, "ObserverAdmin", Asked)
+    monkeypatch.setattr(examination.rights, "check", lambda *_: "")
+
+
+@pytest.mark.usefixtures("four_brokers")
+def test_only_processes_and_containers_of_this_machine_have_its_clock() -> None:
+    near = replace(Attachment.of("attach:127.0.0.1:9091"), permitted=True)
+    assert examination.examine(near, SCENARIO, PLAN).other_clocks == [2, 3, 4], "2 and 3 may be forwarded ports"
+    handed_in = replace(near, published=[PublishedPort(BROKERS[2], "an id", "kafka")])
+    assert examination.examine(handed_in, SCENARIO, PLAN).other_clocks == [3, 4]
+
+
+@pytest.mark.usefixtures("four_brokers")
+def test_clocks_are_read_unless_all_of_them_are_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+
+    class Watch:
+        def __init__(self, brokers: Any, *_: Any) -> None:
+            read.append(brokers)
+
+        def begin(self, progress: Any) -> None: ...
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(cluster, "ClockWatch", Watch)
+    monkeypatch.setattr(cluster, "ObserverAdmin", Asked)
+    monkeypatch.setattr(cluster.environments, "interpreters", lambda *_: [])
+    monkeypatch.setattr(cluster, "CleanupProcess", lambda *_: SimpleNamespace(finish=lambda within_s: []))
+    monkeypatch.setattr(ForeignEvidence, "begin", lambda *_: None)
+    near = replace(Attachment.of("attach:127.0.0.1:9091"), permitted=True)
+    calm = replace(SCENARIO, schedule=())
+    with ProcessOwner.open() as owner:
+        near.start(calm, calm.plan(1), owner, quiet).stop()
+        assert read == [{4: BROKERS[4], 1: BROKERS[1]}], "those that may coordinate the group"
+        monkeypatch.setattr(examination, "discover", lambda *_: Discovered("an id", {1: BROKERS[1]}))
+        near.start(calm, calm.plan(1), owner, quiet).stop()
+    assert len(read) == 1
 
 
 def test_links_to_brokers_of_other_hosts_are_refused_before_anything_is_created(
