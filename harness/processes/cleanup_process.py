@@ -2,7 +2,8 @@
 
 Like the reaper it has one end of a pipe as its standard input, and only the harness holds the other end: end of file
 means that the harness has finished or died. There is no other clean-up. The reaper does not kill the cleaner, and
-neither Ctrl-C nor the end of the harness ends it.
+neither Ctrl-C nor the end of the harness ends it. What it could not remove it tells the harness, or, if that is gone,
+the harness's standard error, where a user still finds it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from fencepost.errors import ClusterError
 from fencepost.processes.reaper import TOKEN_VARIABLE
 
 READY = b"ready\n"
 GOODBYE = b"."
+FAILED = 1
 
 
 class CleanupProcess:
@@ -37,10 +41,9 @@ class CleanupProcess:
         """
         environment = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
+            [sys.executable, "-P", "-W", "ignore", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             env=environment,
             cwd="/",
             start_new_session=True,
@@ -64,7 +67,8 @@ class CleanupProcess:
             answer, _ = self._process.communicate(GOODBYE, timeout=within_s)
         except subprocess.TimeoutExpired:
             return [f"everything that process {self._process.pid} is still removing"]
-        return answer.decode(errors="replace").splitlines()
+        left, code = answer.decode(errors="replace").splitlines(), self._process.returncode
+        return left or ([f"what the clean-up did not remove before it ended with exit code {code}"] if code else [])
 
 
 def serve(perform: Callable[[str, bool], Sequence[str]]) -> None:
@@ -73,18 +77,37 @@ def serve(perform: Callable[[str, bool], Sequence[str]]) -> None:
     Args:
         perform: performs the task, given whether the harness died before it asked for that; returns a sentence about
             each object that it could not remove.
+
+    Raises:
+        SystemExit: it failed with an error, which was reported; the exit code is ``FAILED``.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a signal to the harness's whole group must not end us before it
     task = sys.stdin.buffer.readline().decode()
-    _say(READY.decode().strip())
+    terminal = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)  # what libraries log is not for the user
+    with suppress(BrokenPipeError):
+        os.write(1, READY)
     died = True
     while os.read(0, 1):
         died = False
-    for sentence in perform(task, died):
-        _say(sentence)
+    try:
+        left, code = perform(task, died), 0
+    except Exception as error:  # a defect, and nobody else is left to report it
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        left, code = [f"what was not removed before the clean-up failed ({why})"], FAILED
+        with suppress(OSError):
+            os.write(terminal, traceback.format_exc().encode())
+    for sentence in left:
+        _report(sentence, terminal)
+    sys.exit(code)
 
 
-def _say(sentence: str) -> None:
-    with suppress(BrokenPipeError):
-        print(sentence, flush=True)
+def _report(sentence: str, terminal: int) -> None:
+    """Tell the harness; if it does not listen any more, write to its standard error."""
+    try:
+        os.write(1, f"{sentence}\n".encode())
+    except BrokenPipeError:
+        with suppress(OSError):  # the terminal was closed, too
+            os.write(terminal, f"fencepost left behind: {sentence}\n".encode())
