@@ -33,7 +33,9 @@ def _mismatch(t: AnomalyContext) -> str:
 def _imbalance(t: AnomalyContext) -> str:
     if t.a.cause == "assigned twice":
         return f"{t.who} was assigned {t.place} again{_often(t)} while it owned it, {t.span}"
-    return f"{t.who} received a revoked or lost callback for {t.place}{_often(t)} although it did not own it, {t.span}"
+    closing = ", while its client closed" if t.a.excuse else ""
+    stray = f"a revoked or lost callback for {t.place}{_often(t)} although it did not own it"
+    return f"{t.who} received {stray}, {t.span}{closing}"
 
 
 def _early(t: AnomalyContext) -> str:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from fencepost.checkers.detections import Detection, blamed
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.commits import NOT_A_MEMBER
-from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Interval, UnmatchedRevocation, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.group_rules.rule import Rule
 
+CLOSING_NS = 5 * NS  # the longest time from a member's last callback to the end of its close
 RETURNED_NS = NS  # the longest time from the release of a partition inside a callback to the callback's return
 
 
@@ -27,7 +28,9 @@ def callback_imbalance(tables: Tables) -> Iterator[Detection]:
     * cause ``given up twice``: a revoked or lost callback named the partition while no interval was open; times: the
       start and end of that callback.
 
-    members: the incarnation.
+    excuse ``closing``: the member closed its consumer within 5 s after it was given up twice, and was assigned nothing
+    in between. kafka-python 3.0 revokes once for a rebalance that others began, and again because it closes. members:
+    the incarnation.
     """
     for (incarnation, tp), intervals in tables.intervals_of.items():
         for before, now in pairwise(intervals):
@@ -35,7 +38,17 @@ def callback_imbalance(tables: Tables) -> Iterator[Detection]:
                 times = (before.assigned_begin_ns, now.assigned_begin_ns)
                 yield Detection("callback-imbalance", tp, (incarnation,), "assigned twice", "", -1, *times)
     for stray in tables.strays:
-        yield Detection("callback-imbalance", stray.tp, (stray.incarnation,), "given up twice", "", -1, *stray.window)
+        excuse = "closing" if _closing(tables, stray) else ""
+        members, times = (stray.incarnation,), stray.window
+        yield Detection("callback-imbalance", stray.tp, members, "given up twice", excuse, -1, *times)
+
+
+def _closing(tables: Tables, stray: UnmatchedRevocation) -> bool:
+    """Whether a member's last callback came while it closed its consumer."""
+    life = tables.lives.get(stray.incarnation)
+    last = Window(stray.window.end_ns, life.closed_ns if life else 0)
+    owned = (one for (who, _), own in tables.intervals_of.items() if who == stray.incarnation for one in own)
+    return 0 <= last.length_ns <= CLOSING_NS and not any(one.assigned_begin_ns > last.begin_ns for one in owned)
 
 
 def early_assignment(tables: Tables) -> Iterator[Detection]:

@@ -183,6 +183,26 @@ def given_up_twice(h: HistoryBuilder, way: str) -> None:
         a.assigned(2.5)
     if way in ("wrong", "assigned between"):
         a.lost(3)
+
+
+@case(("callback-imbalance", "given up twice", "", (A,)), "soon=closing")
+def given_up_twice_long_before_it_closes(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    a.revoked(2)
+    a.revoked(3)
+    a.close(4 if way == "soon" else 9)
+
+
+@case(("callback-imbalance", "given up twice", "", (A,)), "assigned nothing=closing")
+def given_up_twice_and_assigned_before_it_closes(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    a.revoked(2)
+    a.revoked(3)
+    if way == "wrong":
+        a.assigned(3.5, 1)
+    a.close(4)
     if way == "died in it":
         a.die(3)
 
