@@ -24,7 +24,8 @@ class OwnProgram(Load):
 
     Attributes:
         processed: when a record counts as processed: ``next-poll`` (the program polls again, closes its consumer, or
-            commits past the record), ``commit`` (it commits past the record, or stores such an offset; for programs
+            commits past the record; but never if it was in a list that a poll returned, and the program did not take it
+            out of that list), ``commit`` (it commits past the record, or stores such an offset; for programs
             that collect records over several polls, or pass them to threads), ``told`` (it reports the record: by a
             call of ``fencepost_member.api.processed``, or as a JSON line), or ``effect`` (the record's effect exists
             at the end); with the client ``black-box`` it is ``unknown``.

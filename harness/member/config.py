@@ -117,6 +117,7 @@ class MemberConfig:
         without: the ``topics`` to which it does not subscribe.
         assignors: assignors of a classic protocol, instead of the protocol's default.
         prefix: prefix of topic names in this run, which a user's own program does not use.
+        learning: a user's own program is started to find out which topics it subscribes to: ``topics`` is empty.
     """
 
     actor: str
@@ -134,6 +135,7 @@ class MemberConfig:
     without: Sequence[str] = ()
     assignors: str = ""
     prefix: str = ""
+    learning: bool = False
 
     @property
     def subscription(self) -> List[str]:

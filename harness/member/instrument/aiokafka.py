@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Collection, Iterable, Iterator, Mapping, Optional, Set
+from typing import Any, Iterable, Iterator, Mapping, Optional, Set
 
 import aiokafka
 from aiokafka.consumer.fetcher import Fetcher as LibraryFetcher
@@ -200,7 +200,9 @@ class Fetcher:
         tape = getattr(self._subscriptions, "_fencepost", None)
         with _poll_of(tape):
             record = await OWN_FETCHER.next_record(self, partitions)
-        _record_delivery(tape, (record,))
+        if tape is not None and tape.on:
+            tape.returned_records((record,))
+            _without_ours((record,))
         return record
 
     async def fetched_records(self, partitions: Any, *args: Any, **options: Any) -> Any:
@@ -208,7 +210,10 @@ class Fetcher:
         tape = getattr(self._subscriptions, "_fencepost", None)
         with _poll_of(tape):
             found = await OWN_FETCHER.fetched_records(self, partitions, *args, **options)
-        _record_delivery(tape, [record for part in found.values() for record in part])
+        if tape is not None and tape.on:
+            records = [record for part in found.values() for record in part]
+            tape.returned_lists(found)
+            _without_ours(records)
         return found
 
 
@@ -228,12 +233,6 @@ def _poll_of(tape: Optional[AioRecorder]) -> Iterator[None]:
     finally:
         _polling.set(before)
         tape.waiting -= 1
-
-
-def _record_delivery(tape: Optional[AioRecorder], records: Collection[Any]) -> None:
-    if tape is not None and tape.on:
-        tape.returned_records(records)
-        _without_ours(records)
 
 
 def _without_ours(records: Iterable[Any]) -> None:

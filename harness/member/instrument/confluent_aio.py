@@ -40,8 +40,7 @@ class Consumer:
     async def consume(self, *args: Any, **kwargs: Any) -> Any:
         """As the library's."""
         messages = await OWN.consume(self, *args, **kwargs)
-        self._consumer._fencepost.returned_records(messages)
-        return messages
+        return self._consumer._fencepost.returned_list(messages)
 
     async def close(self, *args: Any, **kwargs: Any) -> Any:
         """As the library's."""

@@ -132,9 +132,7 @@ class Consumer(cimpl.Consumer):
             messages = _consume(self, *args, **kwargs)
         finally:
             tape.returned()
-        if not tape.asynchronous:
-            tape.returned_records(messages)
-        return messages
+        return messages if tape.asynchronous else tape.returned_list(messages)
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
         """As the library's."""

@@ -17,6 +17,7 @@ from fencepost_member.adapters.settings import STRATEGY
 from fencepost_member.instrument.consumer_names import Claim
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.recording import Recording
+from fencepost_member.instrument.taken import TakenList, Taking
 from fencepost_member.member_events import FOR_EVER_NS
 from fencepost_member.ownership import Tp
 
@@ -146,20 +147,27 @@ class ConfluentRecorder(Recording):
                 self._until_ns = until_ns
                 self.waits(until_ns if until_ns > monotonic_ns() else 0)
 
-    def returned_records(self, messages: Iterable[Any]) -> None:
-        """A poll returned messages: records, errors, and ends of partitions."""
-        records, topics = [], self._topics
+    def returned_list(self, messages: Any) -> Any:
+        """A poll returned a list of messages; returns one that shows what the program takes out of it."""
+        taking = self.taking(len(messages)) if self.on and isinstance(messages, list) else None
+        self.returned_records(messages, taking)
+        return messages if taking is None else TakenList(messages, taking)
+
+    def returned_records(self, messages: Iterable[Any], taking: Optional[Taking] = None) -> None:
+        """A poll returned messages: records, errors, and ends of partitions; ``taking`` follows which are taken."""
+        records, positions, topics = [], [], self._topics
         if not self.on:  # it was closed while an asyncio consumer had these messages in flight
             return
         try:
-            for m in messages:
+            for position, m in enumerate(messages):
                 error = m.error()
                 if error is not None:
                     if error.code() != cimpl.KafkaError._PARTITION_EOF:
                         self.error(*error_event(error))
                 elif m.topic() in topics:
                     records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers()))
-            self.delivered(records, self._stores)
+                    positions.append(position)
+            self.delivered(records, self._stores, taking, positions)
         except Exception as error:
             self.broken(error)
 

@@ -122,7 +122,7 @@ class Consumer:
             return OWN.poll(self, timeout_ms, max_records, update_offsets)
         with tape.polling_for_records():
             found = OWN.poll(self, timeout_ms, max_records)
-        tape.returned_records([record for part in found.values() for record in part])
+        tape.returned_lists(found)
         return found
 
     def _poll_once(self, *args: Any, **kwargs: Any) -> Any:

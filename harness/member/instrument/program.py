@@ -30,12 +30,13 @@ class InstrumentedProgram:
 
     Attributes:
         config: the member configuration with which the program was started; its consumers have names of their own.
+        own_group: the ``group.id`` of its first consumer, as the program has it; None before it.
     """
 
     def __init__(self, config: MemberConfig, claims: Path) -> None:
         """There is no member yet. ``claims`` is the folder in which all processes of the run claim names."""
         self.config, self._events, self._claims = config, Path(config.run) / "events", claims
-        self._own_group: Any = None
+        self.own_group: Any = None
         self._told: Set[str] = set()
         self._producing: Set[bool] = set()
         self._consumers: MutableSet[Any] = weakref.WeakSet()
@@ -64,9 +65,9 @@ class InstrumentedProgram:
         The program's own group is that of its first consumer; in the run it has the name of the scenario's group.
         """
         reached, config = self.reaching(settings), self.config
-        if self._own_group is None:
-            self._own_group = settings.get("group.id", "")
-        if settings.get("group.id", "") != self._own_group:
+        if self.own_group is None:
+            self.own_group = settings.get("group.id", "")
+        if settings.get("group.id", "") != self.own_group:
             return reached, None
         own = claim(config, self._claims)
         if own is None:
@@ -118,7 +119,7 @@ class InstrumentedProgram:
 
     def group(self, name: Any) -> Any:
         """The name in this run of a group of the program."""
-        return self.config.group if name == self._own_group else name
+        return self.config.group if name == self.own_group else name
 
     def knows(self, consumer: Any) -> None:
         """Call the consumer's ``stay_behind`` in every process that is forked while the consumer exists."""

@@ -13,6 +13,7 @@ from fencepost_member.commits import Answer, begun
 from fencepost_member.instrument.consumer_names import Claim
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.recording import Recording
+from fencepost_member.instrument.taken import TakenList, Taking
 from fencepost_member.ownership import Tp
 
 ADDRESS_AND_ACCESS = (
@@ -119,14 +120,25 @@ class PythonRecorder(Recording):
         found = {name.replace("_", "."): _plain(value) for name, value in self._settings.items()}
         return {name: value for name, value in found.items() if value is not NotImplemented}
 
-    def returned_records(self, records: Iterable[Any]) -> None:
-        """A poll returned these records."""
+    def returned_records(self, records: Iterable[Any], taking: Optional[Taking] = None) -> None:
+        """A poll returned these records; ``taking`` follows which of them are taken."""
         try:
-            mine = [r for r in records if r.topic in self._topics]
-            converted = [(r.topic, r.partition, r.offset, _bytes(r.key), _value(r.value), r.headers) for r in mine]
-            self.delivered(converted, stores=False)
+            mine = [(at, r) for at, r in enumerate(records) if r.topic in self._topics]
+            converted = [(r.topic, r.partition, r.offset, _bytes(r.key), _value(r.value), r.headers) for _, r in mine]
+            self.delivered(converted, stores=False, taking=taking, positions=[at for at, _ in mine])
         except Exception as error:
             self.broken(error)
+
+    def returned_lists(self, found: Dict[Any, Any]) -> None:
+        """A poll returned lists of records by partition, which are replaced by lists that show what is taken."""
+        records = [record for part in found.values() for record in part]
+        taking, start = self.taking(len(records)), 0
+        self.returned_records(records, taking)
+        if taking is None:
+            return
+        for place, part in found.items():
+            found[place] = TakenList(part, taking, start)
+            start += len(part)
 
     @contextmanager
     def polling_for_records(self) -> Iterator[None]:

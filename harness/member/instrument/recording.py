@@ -19,6 +19,7 @@ from fencepost_member.commits import Answer, begun
 from fencepost_member.instrument.consumer_names import Claim
 from fencepost_member.instrument.in_flight import InFlight
 from fencepost_member.instrument.program import InstrumentedProgram
+from fencepost_member.instrument.taken import Taking
 from fencepost_member.member_events import MemberReporter
 from fencepost_member.ownership import Tp, rows
 
@@ -67,9 +68,14 @@ class Recording:
         lane = self._lane  # without a reference to self, the name becomes free when the consumer is freed
         self._account = MemberReporter(config, self._events, lambda: lane, self._identity)
         self.on = True
+        if config.learning:
+            self._events.note("subscribed", detail={"topics": list(topics), "group": self._program.own_group})
 
     def wants(self, topics: Sequence[str]) -> bool:
-        """Whether names or patterns (which begin with ``^``) match a topic of the run."""
+        """Whether names or patterns (which begin with ``^``) match a topic of the run. All do while the topics are
+        still to be learned."""
+        if self._program.config.learning:
+            return True
         like = any(re.match(name, topic) for name in topics for topic in self._topics if name.startswith("^"))
         return like or not self._topics.isdisjoint(topics)
 
@@ -109,11 +115,26 @@ class Recording:
         except Exception as error:
             self.broken(error)
 
-    def delivered(self, records: Iterable[Record], stores: bool) -> None:
-        """A poll returned records of the run's topics; ``stores``: the client stores their offsets now."""
+    def taking(self, count: int) -> Optional[Taking]:
+        """Follows what the program takes out of the lists of a poll with ``count`` records; None: nobody asks."""
+        return self._in_hand.taking(count)
+
+    def delivered(
+        self,
+        records: Iterable[Record],
+        stores: bool,
+        taking: Optional[Taking] = None,
+        positions: Sequence[int] = (),
+    ) -> None:
+        """A poll returned records of the run's topics.
+
+        Args:
+            stores: the client stores their offsets now.
+            taking, positions: see ``InFlight.delivered``.
+        """
         with self._delivering:
             work = self._account.delivered(records)
-            self._in_hand.delivered(self._lane, work)
+            self._in_hand.delivered(self._lane, work, taking, positions)
         if stores:
             self._stored.update((tp, next_offset) for _, tp, next_offset in work)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from fencepost.evidence.segment_reader import read_segments
 from fencepost_member.instrument.in_flight import InFlight
+from fencepost_member.instrument.taken import TakenList
 from fencepost_member.ownership import Tp
 from fencepost_member.recorder import Recorder
 
@@ -22,10 +24,17 @@ class Told:
         self._lane, self.hand = self._recorder.lane(), InFlight(rule)
 
     def deliver(self, *places: tuple[Tp, int]) -> None:
-        numbered = [
-            (self._lane.delivered(tp[1], at, 0, 0, 0, 0, 0, n), tp, at + 1) for n, (tp, at) in enumerate(places)
-        ]
-        self.hand.delivered(self._lane, numbered)
+        self.hand.delivered(self._lane, self._recorded(places))
+
+    def deliver_list(self, *places: tuple[Tp, int]) -> TakenList:
+        """The list that a program gets, of numbers."""
+        taking = self.hand.taking(len(places))
+        self.hand.delivered(self._lane, self._recorded(places), taking, range(len(places)))
+        assert taking is not None
+        return TakenList([*range(len(places))], taking)
+
+    def _recorded(self, places: Sequence[tuple[Tp, int]]) -> list[tuple[int, Tp, int]]:
+        return [(self._lane.delivered(tp[1], at, 0, 0, 0, 0, 0, n), tp, at + 1) for n, (tp, at) in enumerate(places)]
 
     def states(self) -> dict[tuple[int, int], str]:
         """Of the last delivery of each place."""
@@ -90,3 +99,63 @@ def test_who_tells_is_done_in_any_order_with_each_record_once(tmp_path: Path) ->
     assert [reported.hand.processed(ZERO, following) for following in (7, 7, 9, 6)] == [True, False, False, True]
     assert reported.hand.done == 2
     assert reported.states() == {(0, 5): "done", (0, 6): "done", (0, 7): "begun", (1, 5): "begun"}
+
+
+def test_what_was_never_taken_out_of_a_list_is_not_processed_whatever_is_committed(tmp_path: Path) -> None:
+    reported = Told(tmp_path, "next-poll")
+    records = reported.deliver_list((ZERO, 5), (ZERO, 6), (ONE, 9), (ZERO, 7))
+    assert next(iter(records)) == 0
+    reported.hand.committing({ZERO: 8, ONE: 10})
+    reported.hand.polling()
+    reported.deliver((ZERO, 8))
+    reported.hand.polling()
+    states = reported.states()
+    assert {at for at, state in states.items() if state == "done"} == {(0, 5), (0, 8)}
+    assert (states[0, 6], states[0, 7]) == ("delivered", "delivered")
+    assert reported.hand.done == 2
+
+
+def test_what_is_taken_later_is_processed_by_the_poll_after_that(tmp_path: Path) -> None:
+    reported = Told(tmp_path, "next-poll")
+    list(reported.deliver_list((ONE, 1)))
+    records = reported.deliver_list((ZERO, 5), (ZERO, 6))
+    reported.hand.polling()
+    assert reported.hand.done == 1
+    list(records)
+    reported.hand.polling()
+    assert reported.states() == {(1, 1): "done", (0, 5): "done", (0, 6): "done"}
+
+
+def test_a_program_whose_looks_are_never_seen_is_taken_to_have_looked(tmp_path: Path) -> None:
+    reported = Told(tmp_path, "next-poll")
+    records = reported.deliver_list((ZERO, 5), (ZERO, 6))
+    assert records[-1] == 1  # as who wants to know where the list ends
+    reported.hand.polling()
+    assert reported.states() == {(0, 5): "done", (0, 6): "done"}
+
+
+def test_the_first_record_of_a_partition_begins_when_its_list_is_opened(tmp_path: Path) -> None:
+    reported = Told(tmp_path, "next-poll")
+    list(reported.deliver_list((ONE, 1)))
+    reported.hand.polling()
+    records = reported.deliver_list((ZERO, 5), (ZERO, 6), (ONE, 2))
+    next(iter(records))
+    assert reported.states() == {(1, 1): "done", (0, 5): "begun", (0, 6): "delivered", (1, 2): "begun"}
+
+
+def test_of_records_that_are_never_taken_only_so_many_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fencepost_member.instrument.in_flight.MOST_KEPT", 2)
+    reported = Told(tmp_path, "next-poll")
+    list(reported.deliver_list((ONE, 1)))
+    records = reported.deliver_list((ZERO, 5), (ZERO, 6), (ZERO, 7))
+    reported.hand.polling()
+    list(records)
+    reported.hand.polling()
+    assert reported.states() == {(1, 1): "done", (0, 5): "delivered", (0, 6): "done", (0, 7): "done"}
+
+
+@pytest.mark.parametrize("rule", ["commit", "told", "effect"])
+def test_other_rules_do_not_ask_what_is_taken(tmp_path: Path, rule: str) -> None:
+    assert Told(tmp_path, rule).hand.taking(3) is None

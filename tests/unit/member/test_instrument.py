@@ -102,6 +102,14 @@ def test_the_program_finds_the_run_whatever_its_configuration_says(started: Star
     assert started.events("unrecorded") == []
 
 
+def test_a_program_that_is_learned_reports_what_it_subscribes_to_and_its_own_group(started: Started) -> None:
+    assert started.life(f"{SUBSCRIBED}consumer.close()", topics={}, learning=True).wait_ended(WITHIN_S) == 0
+    (asked,), (reported,) = started.events("subscribed"), started.events("started")
+    assert asked["detail"] == {"topics": ["orders"], "group": "shop"}
+    assert reported["detail"]["client"] == "confluent-kafka"
+    assert started.events("unrecorded") == []
+
+
 @pytest.mark.parametrize(
     "imported",
     [

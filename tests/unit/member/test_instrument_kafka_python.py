@@ -43,6 +43,18 @@ def test_the_program_finds_the_run_whatever_its_configuration_says(started: Star
     assert started.events("unrecorded") == []
 
 
+@pytest.mark.parametrize(("subscribes", "topics"), [("['orders']", ["orders"]), ("pattern='ord.*'", ["^ord.*"])])
+def test_a_program_that_is_learned_reports_what_it_subscribes_to(
+    started: Started,  # noqa: F811
+    subscribes: str,
+    topics: list[str],
+) -> None:
+    text = f"{CONSUMER}consumer = KafkaConsumer(**CONFIG)\nconsumer.subscribe({subscribes})\n{CLOSED}"
+    assert started.life(text, topics={}, learning=True, **CLIENT).wait_ended(WITHIN_S) == 0
+    (asked,) = started.events("subscribed")
+    assert asked["detail"] == {"topics": topics, "group": "shop"}
+
+
 @pytest.mark.parametrize(
     "made",
     [
