@@ -60,6 +60,7 @@ class FindingKind:
         jepsen: Jepsen's name; empty: Jepsen has none.
         jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if it differs.
         advice: what to do about it. The rest of a sentence whose subject is a count ("2 records …").
+        remedy: what a program usually has to change, as a sentence; empty: that is not known.
         former: its previous name, which is still accepted.
     """
 
@@ -79,6 +80,7 @@ class FindingKind:
     jepsen: str = ""
     jepsen_in_poll: str = ""
     advice: str = ""
+    remedy: str = ""
     former: str = ""
 
     def jepsens(self, cause: str = "") -> str:
@@ -130,6 +132,9 @@ _KINDS = (
         at_records=True,
         unreported=DELIVERIES,
         jepsen="unseen",
+        remedy="Commit an offset only once everything below it is done: also in the revoked callback, and when "
+        "the program ends. With auto-commit, store offsets after the work "
+        "(enable.auto.offset.store=false), or commit by hand.",
     ),
     FindingKind(
         "phantom",
@@ -158,6 +163,8 @@ _KINDS = (
         unreported=EFFECTS,
         advice="had two effects. Make an effect replace the earlier effect of the same record, which its partition "
         "and offset or an id of its own identify; or write the effect and the offset in one transaction.",
+        remedy="Let an effect replace the earlier effect of the same record, which its partition and offset or "
+        "an id of its own identify.",
     ),
     FindingKind(
         "missing-effect",
@@ -166,6 +173,7 @@ _KINDS = (
         _evidence("log", "events", "offsets", "effects"),
         hidden_without=("offsets",),
         unreported=EFFECTS,
+        remedy="Commit an offset only once its effect is durable, or write effect and offset in one transaction.",
     ),
     FindingKind(
         "requeue-missing",
@@ -211,6 +219,8 @@ _KINDS = (
         at_records=True,
         unreported=PROCESSING,
         sentence="{t.who} committed past {t.records} ({t.span}) before any member had finished {t.them}",
+        remedy="Commit an offset only once everything below it is done. If records are finished out of order, "
+        "commit up to the lowest unfinished one.",
     ),
     FindingKind(
         "commit-beyond-end",
@@ -218,6 +228,7 @@ _KINDS = (
         ("commits", "outside"),
         _evidence("log", "produced", "delivered", "offsets", own=("events",)),
         hidden_without=("offsets",),
+        remedy="Commit the offset after the last record that was processed, and compute it from that record.",
     ),
     FindingKind(
         "commit-regression",
@@ -225,6 +236,8 @@ _KINDS = (
         ("commits", "outside"),
         _evidence("plan", "offsets", "requests", "host", own=("events",)),
         hidden_without=("offsets", "requests"),
+        remedy="Forget the offsets of a partition when it is revoked or lost, and never commit a lower offset "
+        "than before.",
     ),
     FindingKind(
         "acknowledged-commit-missing",
@@ -249,6 +262,8 @@ _KINDS = (
         _evidence("plan", "offsets", "host", "requests", own=("events", "delivered")),
         unreported=PROCESSING,
         former="fenced-and-carried-on",
+        remedy="When a commit fails because the member left the group, drop the records in hand and poll again: "
+        "another member has them.",
     ),
     FindingKind(
         "foreign-commit",
@@ -256,6 +271,7 @@ _KINDS = (
         ("commits", "outside"),
         _evidence("events", "offsets", "requests"),
         hidden_without=("offsets", "requests"),
+        remedy="Commit only partitions that are assigned to the consumer that commits.",
     ),
     FindingKind(
         "zombie-commit",
@@ -263,6 +279,8 @@ _KINDS = (
         ("commits", "outside"),
         _evidence("events", "offsets", "requests"),
         hidden_without=("offsets", "requests"),
+        remedy="Forget the records and offsets of a partition in the revoked and lost callbacks, so that nothing "
+        "of it is committed later.",
     ),
     FindingKind(
         "wrong-start",
@@ -278,6 +296,7 @@ _KINDS = (
         ("commits",),
         _evidence("log", "events", "delivered", "offsets"),
         unreported=PROCESSING,
+        remedy="Commit the offset of the next record to read: that of the last processed record plus one.",
     ),
     FindingKind(
         "redelivery-below-commit",
@@ -285,6 +304,7 @@ _KINDS = (
         ("delivery",),
         _evidence("offsets", "requests", own=("events", "delivered")),
         unreported=DELIVERIES,
+        remedy="Begin an assignment at the committed offset: do not keep positions from an earlier assignment.",
     ),
     FindingKind(
         "redelivery-loop",
@@ -292,6 +312,8 @@ _KINDS = (
         ("delivery",),
         _evidence("plan", "events", "offsets", own=("delivered",)),
         unreported=DELIVERIES,
+        remedy="A record that fails again and again stops its partition: write it to a dead-letter topic after "
+        "some attempts, and continue.",
     ),
     FindingKind(
         "rewind",
@@ -301,6 +323,8 @@ _KINDS = (
         unreported=DELIVERIES,
         jepsen="nonmonotonic-poll",
         jepsen_in_poll="int-nonmonotonic-poll",
+        remedy="Do not move the position back inside an assignment, unless the records in between are meant to "
+        "be processed again.",
     ),
     FindingKind(
         "poll-skip",
@@ -310,6 +334,7 @@ _KINDS = (
         unreported=DELIVERIES,
         jepsen="poll-skip",
         jepsen_in_poll="int-poll-skip",
+        remedy="Do not move the position past records that were not processed.",
     ),
     FindingKind(
         "key-order",
@@ -363,6 +388,7 @@ _KINDS = (
         _evidence(own=("events", "delivered")),
         unreported=PROCESSING,
         hidden_by_effects=ALWAYS,
+        remedy="Finish or drop the records of a partition in the revoked callback, before another member gets it.",
     ),
     FindingKind(
         "work-after-reassignment",
@@ -458,6 +484,7 @@ _KINDS = (
         ("outside", "progress"),
         _evidence(*OF_PROGRESS, "produced", "metadata"),
         liveness=True,
+        remedy="Look for a pause without a resume, a thread that died, or a poll that waits for work of its own.",
     ),
     FindingKind(
         "orphaned-partition",
@@ -475,6 +502,8 @@ _KINDS = (
         hidden_without=("requests",),
         liveness=True,
         unreported=POLLS,
+        remedy="Poll from a loop that nothing can block for longer than max.poll.interval.ms, and end the "
+        "process when its worker dies.",
     ),
     FindingKind(
         "dead-member",
@@ -482,6 +511,7 @@ _KINDS = (
         ("outside", "progress"),
         _evidence("plan", own=("events",)),
         liveness=True,
+        remedy="The program ended by itself: look at its log. Errors of a commit or a rebalance are no reason to end.",
     ),
     FindingKind(
         "never-stable",
@@ -490,6 +520,8 @@ _KINDS = (
         _evidence("events", "offsets", "host"),
         hidden_without=("offsets",),
         liveness=True,
+        remedy="Keep each poll well below max.poll.interval.ms: fewer records in a poll (max.poll.records), or a "
+        "worker thread.",
     ),
     FindingKind(
         "unconsumed",
@@ -498,6 +530,7 @@ _KINDS = (
         _evidence(*OF_PROGRESS),
         liveness=True,
         jepsen="unseen",
+        remedy="Look for a member that no longer polls, a pause without a resume, or a commit that is tried for ever.",
     ),
     FindingKind(
         "slow-recovery",
@@ -505,6 +538,8 @@ _KINDS = (
         ("outside", "progress"),
         _evidence(*OF_PROGRESS, "produced", "metadata"),
         liveness=True,
+        remedy="Shorten session.timeout.ms, close the consumer when the program ends, and leave the revoked "
+        "callback soon.",
     ),
     FindingKind(
         "collateral-stall",

@@ -30,6 +30,11 @@ def alarm(kind: str) -> int:
     return order.index(kind) if kind in GLOSSARY else len(order) // 2
 
 
+def remedy(kind: str) -> str:
+    """What a program usually has to change where ``kind`` is a violation; empty: that is not known."""
+    return FINDINGS[kind].remedy if kind in FINDINGS else ""
+
+
 def meaning(kind: str) -> str:
     """The entry of ``kind``."""
     return GLOSSARY.get(kind, "This version of the report has no entry for this kind.")

@@ -7,22 +7,18 @@ loading and every other script, even if the strings of a run contain code.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import shlex
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from fencepost.history.atomic import replacing
 from fencepost.model import Severity
 from fencepost.reports import folder as folders
-from fencepost.reports import formatting, verdict_summary, view
+from fencepost.reports import formatting, page, verdict_summary, view
 from fencepost.reports.coverage import grid
 from fencepost.reports.folder import Folder, mapping
-from fencepost.reports.glossary import GLOSSARY, meaning
+from fencepost.reports.glossary import GLOSSARY
 from fencepost.reports.lint import advise
 from fencepost.reports.run_timeline import build
 from fencepost.reports.timeline.drawing import draw
@@ -37,22 +33,7 @@ def render(run: Path) -> Path:
     Raises:
         OSError: the report cannot be written.
     """
-    environment = Environment(
-        loader=PackageLoader("fencepost.reports"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        number=formatting.number,
-        plain=formatting.plain,
-        span=formatting.span,
-        plural=formatting.plural,
-        meaning=meaning,
-        short=formatting.shortened,
-        quote=shlex.quote,
-    )
+    environment = page.environment()
     text = environment.get_template("report.html.j2").render(_context(folders.read(run), environment))
     path = run / "report.html"
     with replacing(path) as draft:
@@ -88,15 +69,4 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
         "at": lambda ns: formatting.moment(ns, folder.origin_ns),
     }
     # Read last: drawing may add to ``folder.missing``.
-    return {**context, "folder": folder, "story": story, "drawing": drawing, **_assets(environment)}
-
-
-def _assets(environment: Environment) -> dict[str, Any]:
-    """Style and script of the page, with their hashes for its content security policy."""
-    assets: dict[str, Any] = {}
-    for name, file in (("style", "report.css"), ("script", "report.js")):
-        assert environment.loader is not None
-        text = environment.loader.get_source(environment, file)[0]
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assets[name], assets[f"{name}_hash"] = Markup(text), f"sha256-{digest}"
-    return assets
+    return {**context, "folder": folder, "story": story, "drawing": drawing, **page.assets(environment)}

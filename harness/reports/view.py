@@ -20,7 +20,7 @@ from fencepost.reports.timeline.scale import Scale
 TABLE_MAX = 400
 # By the rule of the workload ``own_program``. The program's own notion of a processed record is unknown.
 PROCESSED = {
-    "next-poll": "the program polled again or closed its consumer, or committed past it",
+    "next-poll": "the program polled again or closed its consumer, or committed past it, and had not left it in a list",
     "commit": "the program committed past it, or stored an offset past it",
     "told": "the program reported it",
     "effect": "its effect existed at the end, whichever member caused it",
