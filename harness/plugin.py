@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from fencepost.clusters.names import AUTO, METAVAR, is_name
 from fencepost.console import library_logs
 
 if TYPE_CHECKING:
+    from fencepost.battery.card import Card
     from fencepost.checkers.spark.session import Spark
     from fencepost.clusters.backends import Backend
     from fencepost.interfaces import Cluster
@@ -101,6 +102,37 @@ class Chaos:
         run = ChaosRun(folder, chosen, self._spark)
         self._item.stash[_RUNS].append(run)
         return run
+
+    def try_program(
+        self, command: Sequence[str], *, only: Sequence[str] = (), quick: bool = False, **options: Any
+    ) -> Card:
+        """Put a program into situations, as ``fencepost try`` does; returns its card.
+
+        Args:
+            command: starts one member of the group.
+            only: names of situations; empty: all, or with ``quick`` those that find most.
+            options: see ``battery.request.BatteryRequest``.
+
+        Raises:
+            FencepostError: the program cannot be started, or does not consume.
+        """
+        config = self._item.config
+        with library_logs.quiet():
+            from fencepost.battery import conduct, situations
+            from fencepost.battery.request import BatteryRequest
+            from fencepost.repeat.batch import RunOptions
+
+            folder = conduct.make_folder(config.invocation_params.dir / config.getoption("--chaos-runs"), command)
+            where = RunOptions(folder, _backend(config, self._handed_in), config.getoption("--chaos-spark-master"))
+            battery = conduct.Battery(
+                BatteryRequest(tuple(command), **options),
+                situations.chosen(only, quick),
+                seeds.seed_of(self._item),
+                folder,
+                where,
+                conduct.Nobody(),
+            )
+            return battery.run(self._spark)[2]
 
 
 def _backend(config: pytest.Config, handed_in: object = NOTHING) -> Backend:

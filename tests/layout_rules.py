@@ -22,7 +22,8 @@ FUNCTION_MAX = 70
 RANKS = (
     *("fencepost_member", "errors", "clock", "model", "history", "interfaces", "schedule", "states", "targets"),
     *("scenario", "__init__", "processes", "evidence", "witnesses", "faults", "network", "group", "clusters"),
-    *("reports", "checkers", "workloads", "runner", "console", "judging", "repeat", "seeds", "cli", "plugin"),
+    *("reports", "checkers", "workloads", "runner", "console", "judging", "repeat", "battery", "seeds"),
+    *("cli", "plugin"),
     "__main__",
 )
 OF_PYTEST = ("harness/plugin.py", "harness/seeds.py", "harness/console/library_logs.py")

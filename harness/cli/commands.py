@@ -131,6 +131,79 @@ def run(
         _leave(batch.run_batch(cases, where))
 
 
+@app.command("try")
+def try_(
+    command: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM", help="After --: the command that starts one member of the group.")
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Only the six situations that find most.")] = False,
+    only: Annotated[str, typer.Option(metavar="A,B", help="Only these; 'fencepost list situations' names them.")] = "",
+    members: Annotated[int, typer.Option(min=1, help="Members of the group.")] = 3,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 12,
+    payload: Annotated[
+        str, typer.Option(metavar="MODULE:FUNCTION", help="Makes the records: function(key, seq) returns a value.")
+    ] = "",
+    effects: Annotated[
+        str, typer.Option(metavar="MODULE:FUNCTION", help="Lists the effects: function(settings) yields records.")
+    ] = "",
+    processed: Annotated[str, typer.Option(help="When a record counts as processed: next-poll, commit, told.")] = "",
+    topics: Annotated[str, typer.Option(metavar="A,B", help="The topics, if they cannot be learned.")] = "",
+    client: Annotated[str, typer.Option(metavar="black-box|json-lines", help="For a program that is not Python.")] = "",
+    protocol: Annotated[str, typer.Option(help="The rebalance protocol of a program that is not Python.")] = "",
+    image: Annotated[str, typer.Option(help="The image in which the program runs, with --cluster docker.")] = "",
+    shorten_session: Annotated[
+        float | None, typer.Option(min=1, metavar="SECONDS", help="Replace the program's session time-out.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the situations as one scenario, a .toml file.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Determines every random choice; random by default.")] = None,
+    cluster: Backend = AUTO,
+    cluster_config: Access = None,
+    yes: Yes = False,
+    runs: Runs = Path("runs"),
+    spark_master: SparkMaster = "local[*]",
+    spark_remote: SparkRemote = None,
+) -> None:
+    """Try a program of yours: fencepost try -- python -m shop.consumer
+
+    What happens to it when members are restarted, killed or frozen, and when brokers move? The program is started once,
+    to learn what it reads and how fast it is. Then each situation is a run of its own, and the card has a row for each.
+    Exit code 1: a promise was broken; 3: a situation was not seen.
+    """
+    from fencepost.battery import conduct, display, saving, situations
+    from fencepost.battery.request import BatteryRequest
+    from fencepost.reports.formatting import shown
+
+    if save:
+        saving.check(save)
+    request = BatteryRequest(
+        tuple(command),
+        members=members,
+        partitions=partitions,
+        topics=_words(topics),
+        client=client,
+        protocol=protocol,
+        image=image,
+        processed=processed,
+        effects=effects,
+        payload=payload,
+        session_s=shorten_session,
+    )
+    chosen = situations.chosen(_words(only), quick)
+    folder = conduct.make_folder(runs, command)
+    where = RunOptions(folder, backend(cluster, cluster_config, yes), spark_master, spark_remote)
+    number = secrets.randbelow(2**31) if seed is None else seed
+    with where.judge() as spark, display.BatteryDisplay(out) as audience:
+        program, load, card = conduct.Battery(request, chosen, number, folder, where, audience).run(spark)
+    out.print(display.shown(card))
+    if save:
+        saving.save(situations.together(chosen, request, program, load), save)
+        out.print(f"\nscenario: {shown(save)} (fencepost run {shown(save)})", markup=False)
+    out.print(f"\ncard: {shown(folder / 'card.html')}", markup=False)
+    raise typer.Exit(OF_VALIDITY[card.validity])
+
+
 @app.command("replay")
 def replay_(
     run: Run,
@@ -238,7 +311,7 @@ def check(
     from fencepost.history.run_folder import RunFolder
 
     folder = RunFolder.open(run)
-    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    names = _words(only)
     with Spark.start(spark_master, remote=spark_remote) as spark:
         from fencepost.judging import judge  # its slow imports overlap with the start of Spark
 
@@ -283,15 +356,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         with library_logs.quiet():
-            app([arg for arg in args if arg != "--debug"], prog_name="fencepost")
+            app(_without_debug(args), prog_name="fencepost")
     except Exception as error:
-        if "--debug" in args:
+        if len(_without_debug(args)) < len(args):
             traceback.print_exc()
         if not isinstance(error, FencepostError):
             _complain(f"a defect of Fencepost itself: {type(error).__name__}: {error} (--debug shows the stack trace)")
             sys.exit(Exit.FAILED)
         _complain(str(error))
         sys.exit(Exit.USAGE if isinstance(error, ScenarioError | RunFolderError) else Exit.FAILED)
+
+
+def _without_debug(args: Sequence[str]) -> list[str]:
+    """The arguments without our own ``--debug``: what follows ``--`` is the command of a program."""
+    own = args.index("--") if "--" in args else len(args)
+    return [arg for number, arg in enumerate(args) if arg != "--debug" or number > own]
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a list with commas."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _complain(sentence: str) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from enum import StrEnum
 from typing import Any
 
+from fencepost.battery.situations import SITUATIONS
 from fencepost.model import clients, serialization
 from fencepost.scenario import loader
 from fencepost_member.adapters import AdapterFeature
@@ -20,6 +21,7 @@ class Kind(StrEnum):
     CHECKS = "checks"
     CLIENTS = "clients"
     SCENARIOS = "scenarios"
+    SITUATIONS = "situations"
 
 
 FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
@@ -31,6 +33,8 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
         return [(name, loader.load(name).about) for name in loader.built_in()]
     if kind is Kind.CLIENTS:
         return _clients()
+    if kind is Kind.SITUATIONS:
+        return [(one.name, f"{one.title}{' (--quick)' if one.quick else ''}") for one in SITUATIONS]
     return [
         (name, f"{_about(cls)}{_seen(cls)}{_options(cls)}")
         for name, cls in serialization.registry(FAMILY[kind]).items()

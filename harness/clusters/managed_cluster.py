@@ -23,6 +23,7 @@ from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.network import Packets
 from fencepost.interfaces.process import Interpreter, Process, Spawn
+from fencepost.model.endpoint import Endpoint
 from fencepost.network import proxies
 from fencepost.network.proxies import Proxies
 from fencepost.processes.owner import ProcessOwner, send, wait_ended
@@ -84,7 +85,7 @@ class ManagedCluster:
         pairs = [(slot, broker) for slot in range(spec.slots) for broker in ids]
         self._ends = {pair: (addresses.proxy(*pair), addresses.upstream(*pair)) for pair in pairs}
         self._links = Proxies(addresses.proxy_api, self._ends)
-        self._admin = ObserverAdmin({broker: addresses.observer(broker) for broker in ids})
+        self._admin = ObserverAdmin(self.observers)
         homes = {broker: node.home for broker, node in self._brokers.items()}
         self._evidence = NodeFiles(
             host.spawn("tool"), owner.directory, host.jvm, homes, self.controller.home, self._leader
@@ -116,6 +117,11 @@ class ManagedCluster:
         return self._evidence
 
     @property
+    def observers(self) -> Mapping[int, Endpoint]:
+        """The brokers' addresses for administrators."""
+        return {broker: self._addresses.observer(broker) for broker in self._brokers}
+
+    @property
     def processes(self) -> tuple[int, ...]:
         """Process ids of all running processes of the cluster: controller, brokers, Toxiproxy."""
         proxy = self._proxy.pid if self._proxy is not None and self._proxy.poll() is None else None
@@ -134,7 +140,7 @@ class ManagedCluster:
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers`` for the member in ``slot`` (its proxies), or without proxies for None."""
         if slot is None:
-            return ",".join(str(self._addresses.observer(broker)) for broker in self._brokers)
+            return ",".join(map(str, self.observers.values()))
         return ",".join(str(self._ends[slot, broker][0]) for broker in self._brokers)
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:

@@ -5,7 +5,6 @@ before tests of other folders begin, as brokers that do nothing are busy, too.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from fencepost.clock import eventually, now_ns
 from fencepost.clusters import local
 from fencepost.clusters.docker import engine as docker_engine
 from fencepost.clusters.docker.images import BASE
+from fencepost.clusters.kept import restore
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ProvisionError
 from fencepost.group import running_group as groups
@@ -58,17 +58,7 @@ def backend() -> str:
 def cluster(session_cluster: ManagedCluster) -> Iterator[ManagedCluster]:
     """Three brokers and four slots, shared by all tests of the session; use topics and groups of your own."""
     yield session_cluster
-    session_cluster.links.reset()
-    for broker in session_cluster.brokers.values():
-        broker.signal(signal.SIGCONT)
-        broker.start()
-    everybody = set(session_cluster.brokers)
-
-    def in_sync() -> bool:
-        admin = session_cluster.admin
-        return all(set(isr) == everybody for isr in admin.in_sync_replicas("__consumer_offsets").values())
-
-    eventually(in_sync, LONG_S, "all replicas of the offsets topic to be in sync again")
+    restore(session_cluster)
 
 
 @contextmanager
