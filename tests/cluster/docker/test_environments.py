@@ -84,6 +84,8 @@ def environment(
     elif name == "compose":
         yield name, attached(request.getfixturevalue("project"))
     elif name in ("local", "docker"):
+        if name == "docker":
+            request.getfixturevalue("base")  # its images are built from it
         yield name, backend(name)
     else:
         with limited_user(session_owner, tmp_path_factory.mktemp("user")) as attachment:
