@@ -36,7 +36,7 @@ INTERRUPTED = "the battery was interrupted before it"
 
 
 class Audience(Protocol):
-    """Who follows a battery."""
+    """An observer of a battery, such as a display."""
 
     def note(self, sentence: str) -> None:
         """Something happened that is no situation."""
@@ -52,7 +52,7 @@ class Audience(Protocol):
 
 
 class Nobody:
-    """Nobody follows. Satisfies ``Audience``."""
+    """An observer that does nothing. Satisfies ``Audience``."""
 
     def note(self, sentence: str) -> None:
         """See ``Audience``."""

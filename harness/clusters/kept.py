@@ -72,12 +72,12 @@ class KeptBackend:
 
     @property
     def abilities(self) -> Abilities:
-        """Those of the back-end that started it."""
+        """The abilities of the back-end that started it."""
         return self.own.abilities
 
     @property
     def parts(self) -> Collection[str]:
-        """Those of the back-end that started it."""
+        """The needs of the back-end that started it."""
         return self.own.parts
 
     @property

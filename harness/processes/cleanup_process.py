@@ -2,8 +2,8 @@
 
 Like the reaper it has one end of a pipe as its standard input, and only the harness holds the other end: end of file
 means that the harness has finished or died. There is no other clean-up. The reaper does not kill the cleaner, and
-neither Ctrl-C nor the end of the harness ends it. What it could not remove it tells the harness, or, if that is gone,
-the harness's standard error, where a user still finds it.
+neither Ctrl-C nor the end of the harness ends it. It reports what it could not remove to the harness. If the harness is
+gone, it writes that to the standard error of the harness, where a user still finds it.
 """
 
 from __future__ import annotations

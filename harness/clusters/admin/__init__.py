@@ -23,7 +23,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class Leadership(NamedTuple):
-    """Who leads a partition, since the leader epoch ``term``; and its replicas, which alone may lead it."""
+    """The leader of a partition since the leader epoch ``term``, and its replicas, which alone may lead it."""
 
     term: int
     leader: int
@@ -238,7 +238,7 @@ class ObserverAdmin:
         return int(result.log_append_time_ms)
 
     def leaderships(self, topic: str) -> dict[int, Leadership]:
-        """Who leads every partition of ``topic`` that has a leader."""
+        """The leadership of every partition of ``topic`` that has a leader."""
         return {
             p.partition_index: Leadership(p.leader_epoch, p.leader_id, tuple(p.replica_nodes))
             for p in self._partitions(topic)
