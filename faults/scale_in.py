@@ -6,9 +6,9 @@ import signal
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.interfaces import FaultContext, Injection, Target
+from fencepost.interfaces import Evidence, FaultContext, Injection, Target
 from fencepost.witnesses.base import CallbackInjection, witness
-from fencepost.witnesses.processes import ended, lives_of
+from fencepost.witnesses.processes import ended, kill_late, lives_of
 
 STOP_S = 15.0  # a member finishes its record, commits and leaves
 
@@ -16,7 +16,8 @@ STOP_S = 15.0  # a member finishes its record, commits and leaves
 @dataclass(frozen=True)
 class ScaleIn:
     """Makes members leave permanently. Witness: they ended with exit code 0. A dynamic member sends LeaveGroup; a
-    static one does not, and its partitions have no other owner until its session expires."""
+    static one does not, and its partitions have no other owner until its session expires. A member that does not end is
+    killed, as an orchestrator does, and the fault is not proven."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
@@ -31,4 +32,10 @@ class ScaleIn:
         lives = lives_of(world, target)
         for life in lives:
             life.node.signal(signal.SIGTERM)
-        return CallbackInjection(proven=lambda: witness(lambda: ended(lives, {0: "cleanly"}), STOP_S))
+
+        def left() -> Evidence:
+            seen = witness(lambda: ended(lives, {0: "cleanly"}), STOP_S)
+            kill_late(lives)
+            return seen
+
+        return CallbackInjection(proven=left)

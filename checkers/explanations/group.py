@@ -147,6 +147,16 @@ def _dead(t: AnomalyContext) -> str:
     return f"{t.who} {way} at {t.end}; its last sign of life was at {t.begin}{fatal}"
 
 
+def _hung(t: AnomalyContext) -> str:
+    life = t.tables.lives.get(t.who)
+    killed = life is not None and life.how == "killed"
+    place = f" in {life.place}" if life is not None and life.place else ""
+    after = f", {t.a.cause}" if t.a.cause else ""
+    disturbed = "; brokers were out of its reach for a part of that time" if t.a.excuse else ""
+    way = f"was killed {t.length} later{place}" if killed else f"ended only {t.length} later"
+    return f"{t.who} was asked to end at {t.begin}, and {way}{after}{disturbed}"
+
+
 def _still(t: AnomalyContext) -> str:
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     at_work = f"; its handler was processing offset {t.offsets} of {t.place}" if t.a.cause else ""
@@ -175,5 +185,6 @@ SENTENCES: Mapping[str, Callable[[AnomalyContext], str]] = {
     "orphaned-partition": _orphaned,
     "never-stable": _restless,
     "dead-member": _dead,
+    "hung-shutdown": _hung,
     "stuck-member": _still,
 }

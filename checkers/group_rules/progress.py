@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.detections import Detection, blamed, member_of
+from fencepost.checkers.promises.progress import ENDS_WITHIN_S
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Life, PerformedStep, Window
 from fencepost.history import NAME_TAKEN
@@ -19,10 +20,14 @@ STABLE_NS = 5 * NS  # a group is stable after a time of this length without a re
 
 
 def _within_ns(tables: Tables) -> int:
-    """The bound of the promise of progress; of several, the longest."""
+    return round(_bound_s(tables, "within_s", WITHIN_S) * NS)
+
+
+def _bound_s(tables: Tables, name: str, default: float) -> float:
+    """A bound of the promise of progress; of several, the longest."""
     promised = [*tables.promised("progress"), *tables.promised("outside")]
-    bounds = [p.get("within_s", WITHIN_S) for p in promised]
-    return round(max((float(b) for b in bounds if isinstance(b, int | float)), default=WITHIN_S) * NS)
+    bounds = [p.get(name, default) for p in promised]
+    return max((float(b) for b in bounds if isinstance(b, int | float)), default=default)
 
 
 def orphaned_partition(tables: Tables) -> Iterator[Detection]:
@@ -130,6 +135,37 @@ def dead_member(tables: Tables) -> Iterator[Detection]:
             yield Detection("dead-member", -1, (life.incarnation,), life.fatal or life.signal, "", -1, *times)
 
 
+def hung_shutdown(tables: Tables) -> Iterator[Detection]:
+    """``hung-shutdown``: a member was asked to end (SIGTERM), and its process lived on for longer than the bound.
+
+    The bound is ``ends_within_s`` of the promise of progress, else 15 s. The time ends when the process was reaped,
+    whether it ended by itself or was killed. Two cases do not count: the harness had stopped the process at some time
+    in between, or the host stood still.
+
+    members: the incarnation; cause: ``after its client was closed``, if that had returned; times: that time. excuse
+    ``brokers out of reach``: a step other than the one that asked the member to end was in effect at some time in
+    between, and hit brokers or this member.
+    """
+    bound_ns = round(_bound_s(tables, "ends_within_s", ENDS_WITHIN_S) * NS)
+    for life in tables.lives.values():
+        hung = Window(life.asked_ns, life.ended_ns) if life.asked_ns and life.ended_ns else Window(0, 0)
+        frozen = any(pause.meets(hung) for pause in life.paused)
+        if hung.length_ns > bound_ns and not frozen and not tables.host_stalled(hung):
+            closed = 0 < life.closed_ns <= life.ended_ns
+            excuse = "brokers out of reach" if _disturbed(tables, life, hung) else ""
+            cause = "after its client was closed" if closed else ""
+            yield Detection("hung-shutdown", -1, (life.incarnation,), cause, excuse, -1, *hung)
+
+
+def _disturbed(tables: Tables, life: Life, hung: Window) -> bool:
+    """Whether a step hit the member or brokers in that time, apart from the last one that began before it and hit the
+    member: that one asked it to end."""
+    hits = [step for step in tables.steps if step.begun_ns and (step.brokers or life.incarnation in step.members)]
+    asking = [step for step in hits if step.begun_ns <= hung.begin_ns and not step.brokers]
+    asked_by = max(asking, key=lambda step: step.begun_ns, default=None)
+    return any(step is not asked_by and step.in_effect.meets(hung) for step in hits)
+
+
 def _had_a_namesake(tables: Tables, life: Life) -> bool:
     """Whether the brokers refused a client because of its name while a step had made two processes share that name."""
     if not life.instance_id or life.fatal not in NAME_TAKEN:
@@ -156,4 +192,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     orphaned_partition: ("orphaned-partition",),
     never_stable: ("never-stable",),
     dead_member: ("dead-member",),
+    hung_shutdown: ("hung-shutdown",),
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
 from fencepost.model.findings import kinds_of, usual_severity
+
+ENDS_WITHIN_S = 15.0  # faults that ask a member to end kill it then
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class Progress:
     """After healing, none of these lasts longer than ``within_s`` seconds: a partition with waiting records stands
     still, a partition has no owner, a member that owns partitions neither polls nor processes, the group rebalances.
 
-    The group consumes everything before the drain ends. No member ends without a fault that explains it. During a
+    The group consumes everything before the drain ends. No member ends without a fault that explains it, and each one
+    that is asked to end (SIGTERM) does so within ``ends_within_s`` seconds, if brokers are in reach. During a
     fault, a partition that it does not touch does not stand still for longer either (except in the eager protocol,
     where everything stops).
 
@@ -23,17 +26,25 @@ class Progress:
         within_s: the bound, in seconds.
         recovers_within_s: after each single fault, deliveries of every partition with waiting records resume within
             so many seconds; None: no bound.
+        ends_within_s: the bound for the end of a member, in seconds, at most 15: then the harness kills it.
     """
 
     within_s: float = 30.0
     recovers_within_s: float | None = None
+    ends_within_s: float = ENDS_WITHIN_S
     kinds: ClassVar[Mapping[str, str]] = kinds_of("progress")
 
     def __post_init__(self) -> None:
-        for name, value in (("within_s", self.within_s), ("recovers_within_s", self.recovers_within_s)):
+        bounds = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, value in bounds.items():
             number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
             if not number and (name, value) != ("recovers_within_s", None):
                 raise ScenarioError(f"Progress {name} must be a number of seconds above 0, found {value!r}")
+        if self.ends_within_s > ENDS_WITHIN_S:
+            raise ScenarioError(
+                f"Progress ends_within_s is {self.ends_within_s:g}; faults kill a member that was asked to end after "
+                f"{ENDS_WITHIN_S:g} s, so it can be at most that"
+            )
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""

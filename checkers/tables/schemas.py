@@ -114,6 +114,7 @@ class EventDetail(TypedDict, total=False):
     how: str | None
     exit_code: Int | None
     asked_ns: Int | None
+    place: str | None
     fatal: bool
     protocol: str | None
     text: str | None

@@ -275,7 +275,7 @@ class Tables(Indexes):
     def closing_ns(self) -> int:
         """When the first member began to leave in the drain; FOREVER: none did.
 
-        Losing a partition is not leaving. A black box may leave as soon as the harness requests its end."""
+        Losing a partition is not leaving. A member may leave as soon as the harness requests its end."""
         drain = self.phases.get("drain", Window(FOREVER, 0))
         signs = [life.asked_ns for life in self.lives.values() if life.asked_ns >= drain.begin_ns]
         for life in self.lives.values():

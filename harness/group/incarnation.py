@@ -11,6 +11,7 @@ import signal as signals
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,8 @@ from typing import Any
 
 import fencepost_member
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.errors import MemberError
-from fencepost.group import programs
+from fencepost.errors import MemberError, WaitTimeout
+from fencepost.group import programs, stacks
 from fencepost.group.event_tail import last_poll_ns
 from fencepost.group.process_consumers import ProcessConsumers
 from fencepost.history import EventKind
@@ -27,9 +28,12 @@ from fencepost.history.atomic import replacing
 from fencepost.interfaces.process import Interpreter, Process
 from fencepost.processes.owner import ProcessOwner
 from fencepost_member.events import EventLog
+from fencepost_member.stacks import STACKS
 
 START_S = 30.0
 KILL_S = 10.0
+LATE_S = 5.0  # a process that was asked to end so long ago prints its stacks before it is killed
+STACKS_S = 2.0
 ENDING = frozenset({signals.SIGTERM, signals.SIGINT, signals.SIGKILL})
 STRAY = "process {}, which consumes, has left the process group of its program, so faults do not hit it"
 
@@ -61,6 +65,7 @@ class Incarnation:
         self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
         self._exit_code: int | None = None
         self._sent: dict[int, int] = {}  # signal -> when it was first sent
+        self._place = ""  # where it was when it was killed, because it did not end as requested
         self._config = {**config, "actor": actor, "run": str(home.history)}
         self._file = file = home.owner.directory / "config" / f"{actor}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -104,15 +109,15 @@ class Incarnation:
         broken = getattr(self._process, "broken", "")
         for text in (*([broken] if broken else ()), *map(STRAY.format, sorted(self.live.strays))):
             self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": text})
-        asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # others report when they leave
-        asked = {"asked_ns": asked_ns} if asked_ns else {}
+        asked_ns = self._sent.get(signals.SIGTERM)
+        asked = {"asked_ns": asked_ns, **({"place": self._place} if self._place else {})} if asked_ns else {}
         ended_ns = min((at_ns for number, at_ns in self._sent.items() if number in ENDING), default=0)
         for actor, (at_ns, how) in self.live.ends(self._how(code), ended_ns).items():
             polled_ns = last_poll_ns(self._segments, actor)
             waited = polled_ns >= (at_ns or now_ns())  # in its last poll, to its end
             polled = {"polled_ns": polled_ns} if polled_ns and not waited else {}
             when = {"begin_ns": at_ns, "end_ns": at_ns} if at_ns else {}
-            detail = {"exit_code": None if at_ns else code, "how": how, **polled, **asked}
+            detail = {"exit_code": None if at_ns else code, "how": how, **polled, **({} if at_ns else asked)}
             self._events.note(EventKind.ENDED, actor=actor, detail=detail, **when)
 
     def _how(self, code: int) -> str:
@@ -186,11 +191,39 @@ class Incarnation:
             )
 
     def signal(self, number: int) -> None:
-        """Send a signal; no-op when it has ended."""
+        """Send a signal; no-op when it has ended. One that did not end in time prints its stacks before a kill."""
         with self._lock:
             if self._exit_code is None and self._process.poll() is None:
+                if number == signals.SIGKILL and self._is_late():
+                    self._place = self._print_stacks()
                 self._sent.setdefault(number, now_ns())
                 self._process.send_signal(signals.Signals(number))
+
+    def _is_late(self) -> bool:
+        """Whether it should have ended, and can print where it is: Python on this machine, no child of the command."""
+        asked_ns = self._sent.get(signals.SIGTERM, 0)
+        started = self.live.started or {}
+        reachable = STACKS is not None and started.get("pid") == self._process.pid and not (self._lines or self._silent)
+        return bool(asked_ns) and reachable and STACKS not in self._sent and now_ns() - asked_ns > LATE_S * NS
+
+    def _print_stacks(self) -> str:
+        """Let it print its stacks into its log; returns where it is. Empty: it does not answer, as when stopped."""
+        assert STACKS is not None
+        before = self.log.stat().st_size if self.log.exists() else 0
+
+        def printed() -> str:
+            with self.log.open("rb") as log:
+                log.seek(before)
+                return log.read().decode(errors="replace")
+
+        self._sent.setdefault(STACKS, now_ns())
+        self._process.send_signal(STACKS)
+        with suppress(WaitTimeout, OSError):
+            eventually(lambda: stacks.complete(printed()), STACKS_S, f"{self.actor} to print its stacks")
+        try:
+            return stacks.place(printed())
+        except OSError:
+            return ""
 
     def reconfigure(self, **changes: Any) -> None:
         """Make it read its configuration again: its first one with ``changes``. No-op unless its loop runs."""
@@ -224,7 +257,8 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
         life.signal(signals.SIGTERM)
     deadline_ns = now_ns() + int(within_s * NS)
     eventually(
-        lambda: all(life.exit_code is not None for life in lives) or now_ns() > deadline_ns,
+        # All are reaped each time, also behind one that does not end: the time of an end is a fact.
+        lambda: None not in [life.exit_code for life in lives] or now_ns() > deadline_ns,
         within_s + KILL_S,
         "processes to end",
     )

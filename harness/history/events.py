@@ -34,7 +34,8 @@ class Life:
         signal: the signal that ended it; empty: none.
         unpolled: times between two polls that are longer than 1 s, and the time from the last poll to its end.
         subscribed: when it changed its subscription.
-        asked_ns: when the harness asked a black box to end.
+        asked_ns: when the harness asked it to end (SIGTERM); 0: it did not.
+        place: where the program was when it was killed because it did not end; empty: unknown.
         forked: whether its consumer was polled in a forked process, which receives no records.
     """
 
@@ -52,6 +53,7 @@ class Life:
     unpolled: tuple[Window, ...] = ()
     subscribed: tuple[Window, ...] = ()
     asked_ns: int = 0
+    place: str = ""
     forked: bool = False
     closed_ns: int = 0
 
@@ -233,7 +235,8 @@ def _life_with(life: Life, event: Event) -> Life:
         polled_ns = _number(detail, "polled_ns")
         last = (Window(polled_ns, ended_ns),) if polled_ns else ()
         signal, asked_ns = _signal(detail.get("exit_code")), _number(detail, "asked_ns")
-        life = replace(life, signal=signal, asked_ns=asked_ns, unpolled=(*life.unpolled, *last))
+        life = replace(life, signal=signal, asked_ns=asked_ns, place=str(detail.get("place") or ""))
+        life = replace(life, unpolled=(*life.unpolled, *last))
         return replace(life, ended_ns=ended_ns, how=how)
     return life
 

@@ -37,6 +37,9 @@ class Behaviour:
     def lost(self) -> None:
         """Called in the lost callback."""
 
+    def ending(self) -> None:
+        """Called when the member was asked to end and has committed, before its client is closed."""
+
     def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
         """The handler for each record of the next poll, which takes ``handler_s``; None if that is 0."""
         return partial(self._never.wait, handler_s) if handler_s else None

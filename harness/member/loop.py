@@ -123,6 +123,7 @@ class MemberLoop:
             self._records += self._way.finish()
             self._policy.leave()
         self._ends = True
+        self._bug.ending()
         if self._output:
             self._output.close()
         self._account.closing()

@@ -18,6 +18,7 @@ from typing import Callable, Optional, Sequence, Tuple
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder
+from fencepost_member.stacks import print_on_signal
 
 BAD_CONFIG, GAVE_UP = 2, 3
 
@@ -96,6 +97,7 @@ def open_history(run: str, actor: str, now: Callable[[], int] = time.monotonic_n
 def run(program: Callable[[Sequence[str]], int], usage: str) -> int:
     """Run ``program`` with the arguments of this process. Wrong arguments are a message on stderr and exit code 2."""
     faulthandler.enable()
+    print_on_signal()
     if len(sys.argv) != 2:
         print(usage, file=sys.stderr)
         return BAD_CONFIG

@@ -514,6 +514,15 @@ _KINDS = (
         remedy="The program ended by itself: look at its log. Errors of a commit or a rebalance are no reason to end.",
     ),
     FindingKind(
+        "hung-shutdown",
+        "A member was asked to end, and its process lived on beyond the bound.",
+        ("outside", "progress"),
+        _evidence("plan", "host", own=("events",)),
+        liveness=True,
+        remedy="Leave the poll loop when SIGTERM arrives, bound every wait of the end (threads, queues, commits, "
+        "close), and let no thread that is not a daemon live on.",
+    ),
+    FindingKind(
         "never-stable",
         "The group did not become stable within its bound.",
         ("outside", "progress"),

@@ -143,6 +143,7 @@ BUGS: Mapping[str, Bug] = {
         may_follow={"commit-regression"},
     ),
     "die-silently": Bug(MOVES, {"dead-member"}, of_member("die-silently")),
+    "never-ends": Bug(CALM, {"hung-shutdown"}, of_member("never-ends")),
     "stop-polling": Bug(CALM_FOR_LONG, {"stuck-member", "stuck-partition"}, of_member("stop-polling")),
     # It stops while another one is frozen, and goes on soon after that. An eager group may stop as a whole.
     "stop-polling-beside": Bug(

@@ -277,15 +277,24 @@ class MemberTeller:
         """A fault step that stops it, proven at once, and lets it go on at ``until``, proven 10 ms later."""
         self.history.fault("pause", at, until, step=step, members=(self.name,), **options)
 
-    def close(self, at: float) -> None:
-        """A clean end: closed, and reaped 10 ms later."""
+    def close(self, at: float, reaped: float | None = None, asked: float | None = None) -> None:
+        """A clean end: closed, and reaped 10 ms later or at ``reaped``; a member was asked at ``asked``."""
         self._event("closed", at, at)
-        self.history.ended(self.name, at + 0.01, "closed", asked=at if self.history.black_box else None)
+        asked = at if asked is None and self.history.black_box else asked
+        self.history.ended(self.name, at + 0.01 if reaped is None else reaped, "closed", asked=asked)
         self.history.removes(self, at + 0.005)
 
-    def die(self, at: float, how: str = "killed", exit_code: int = 0, polled: float | None = None) -> None:
-        """Reaped at ``at``, which had polled last at ``polled``."""
-        self.history.ended(self.name, at, how, exit_code, polled)
+    def die(
+        self,
+        at: float,
+        how: str = "killed",
+        exit_code: int = 0,
+        polled: float | None = None,
+        asked: float | None = None,
+        place: str = "",
+    ) -> None:
+        """Reaped at ``at``, which had polled last at ``polled``, and was asked to end at ``asked``."""
+        self.history.ended(self.name, at, how, exit_code, polled, asked, place)
 
     def _event(self, kind: str, at: float, end: float | None, *, tp: int | None = None, **fields: Any) -> None:
         if self.history.black_box:
@@ -461,11 +470,12 @@ class HistoryBuilder:
         exit_code: int = 0,
         polled: float | None = None,
         asked: float | None = None,
+        place: str = "",
     ) -> None:
         """A process was reaped, which had polled last at ``polled``, and was asked to end at ``asked``."""
         reported = {"polled_ns": polled, "asked_ns": asked}
         times = {name: ns(moment) for name, moment in reported.items() if moment is not None}
-        detail = {"exit_code": exit_code, "how": how, **times}
+        detail = {"exit_code": exit_code, "how": how, **times, **({"place": place} if place else {})}
         self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
 
     def affected(self, tp: int, *offsets: int) -> None:

@@ -926,6 +926,43 @@ def a_client_gives_up(h: HistoryBuilder, way: str) -> None:
         h.fault("bounce", 3.5 if way == "stopped by a fault" else 5, members=(A,))
 
 
+@case(
+    ("hung-shutdown", "", "", (A,)),
+    "just in time",
+    "never asked",
+    "frozen meanwhile",
+    "the host stood still",
+    "a broker is away=brokers out of reach",
+    "it is cut off=brokers out of reach",
+    "a broker was away before=-",
+    "another member is cut off=-",
+)
+def a_member_that_does_not_end(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    h.fault("bounce", 2.9, members=(A,))
+    if way == "frozen meanwhile":
+        h.fault("pause", 4, 6, step=1, members=(A,))
+    if way == "the host stood still":
+        h.stall(8, 9)
+    if way == "a broker is away":
+        h.fault("kill", 2, 6, step=1, brokers=(1,))
+    if way == "it is cut off":
+        h.fault("black_hole", 1, 6, step=1, members=(A,))
+    if way == "a broker was away before":
+        h.fault("kill", 1.5, 2.5, step=1, brokers=(1,))
+    if way == "another member is cut off":
+        h.fault("black_hole", 2, 6, step=1, members=(B,))
+    a.die(17.9 if way == "just in time" else 18.1, asked=None if way == "never asked" else 3)
+
+
+@case(("hung-shutdown", "after its client was closed", "", (A,)), "in time")
+def a_program_that_lives_on_without_its_client(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    a.close(4, reaped=10 if way == "in time" else 19, asked=3)
+
+
 ALL = [
     pytest.param(c, way, form, id=f"{c.tell.__name__}-{way}-{form}")
     for c in CASES

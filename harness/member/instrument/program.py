@@ -20,6 +20,7 @@ from fencepost_member.instrument.consumer_names import Claim, claim
 from fencepost_member.ownership import Tp
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane
+from fencepost_member.stacks import print_on_signal
 from fencepost_member.this_process import CONFIG, PROGRAMS
 
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
@@ -50,6 +51,7 @@ class InstrumentedProgram:
         path = os.environ[CONFIG]
         program = cls(read_member(path), Path(path).parent / "claims")
         PROGRAMS.append(program)
+        print_on_signal()
         return program
 
     def reaching(self, settings: Mapping[str, Any]) -> Dict[str, Any]:

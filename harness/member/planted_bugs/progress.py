@@ -6,6 +6,8 @@
 ``stop-polling``
     Some time after the warm-up the member waits ``WAIT_S`` between a poll and the processing of its records, as for a
     lock, and then continues. The client's own threads send heartbeats meanwhile.
+``never-ends``
+    Asked to end, the member waits for something that never happens, and does not close its client.
 """
 
 from __future__ import annotations
@@ -49,4 +51,12 @@ class StopPolling(DieSilently):
         threading.Event().wait(WAIT_S)
 
 
-BUGS = {"die-silently": DieSilently, "stop-polling": StopPolling}
+class NeverEnds(Behaviour):
+    """The bug ``never-ends``, see the module."""
+
+    def ending(self) -> None:
+        """Wait for ever."""
+        self._never.wait()
+
+
+BUGS = {"die-silently": DieSilently, "stop-polling": StopPolling, "never-ends": NeverEnds}

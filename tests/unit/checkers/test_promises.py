@@ -102,6 +102,8 @@ ALL: list[Promise] = [
         (Progress(), "never-stable", "", "", "violation"),
         (Progress(), "dead-member", "FENCED_INSTANCE_ID", "", "violation"),
         (Progress(), "dead-member", "SIGKILL", "", "violation"),
+        (Progress(), "hung-shutdown", "", "", "violation"),
+        (Progress(), "hung-shutdown", "", "brokers out of reach", "permitted"),
         (Commits(), "commit-ahead", "", "", "violation"),
         (Commits("before-processing"), "commit-ahead", "", "", "permitted"),
         (Commits("before-processing"), "wrong-start", "seek", "", "violation"),

@@ -43,4 +43,6 @@ def test_a_life_that_nobody_ended_ended_by_itself(tmp_path, program, sent, how, 
             life.signal(sent)
         assert life.wait_ended(WITHIN_S) == exit_code
     reported = [json.loads(line) for line in (tmp_path / "harness.jsonl").read_text().splitlines()]
-    assert [e["detail"] for e in reported if e["kind"] == "ended"] == [{"exit_code": exit_code, "how": how}]
+    (ended,) = (e["detail"] for e in reported if e["kind"] == "ended")
+    assert ("asked_ns" in ended) is (sent == signal.SIGTERM)
+    assert {**ended, "asked_ns": 0} == {"exit_code": exit_code, "how": how, "asked_ns": 0}
