@@ -12,6 +12,7 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import LoopConfig
+from fencepost_member.contents import SAMPLES
 
 TRANSACTION_S = 10.0  # well below the time-out after which brokers abort a transaction
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -79,8 +80,10 @@ class Load:
             Members do not receive aborted records unless their ``isolation.level`` is read_uncommitted, which is the
             default of most clients of a user's program.
         payload: the function that makes the records' values, ``module:function``, imported by producers from the
-            current directory: ``function(key: int, seq: int)`` returns bytes, text, or a dict that is sent as JSON. The
-            header ``fencepost`` then names the producer of a record. Empty: the harness generates meaningless values.
+            current directory: ``function(key: int, seq: int)`` returns bytes, text, or a dict that is sent as JSON. Or
+            a file of sample messages that are sent again and again, ``FILE.jsonl``: a JSON object a line with ``key``,
+            ``value`` and ``headers``; ``keys`` is then their number of different keys, unless they have none. The
+            header ``fencepost`` names the producer of a record. Empty: the harness generates meaningless values.
         value_bytes: the size of a generated value.
     """
 
@@ -116,8 +119,11 @@ def check_options(workload: Load) -> None:
             each other.
     """
     for name, value in vars(workload).items():
+        if name == "payload" and value.endswith(SAMPLES):
+            continue
         if name in ("handler", "payload", "effects") and value and not _FUNCTION.fullmatch(value):
-            raise ScenarioError(f"{name} is {value!r}; it must be of the form module:function")
+            file = f", or a file of sample messages, {SAMPLES}" if name == "payload" else ""
+            raise ScenarioError(f"{name} is {value!r}; it must be of the form module:function{file}")
         if name in _LEAST and value < _LEAST[name]:
             what = f"must be at least {_LEAST[name]}" if _LEAST[name] else "cannot be negative"
             raise ScenarioError(f"{name} is {value!r}, it {what}")

@@ -35,7 +35,8 @@ MEASURED_S = 4.0
 OFFERED_HZ = 3000.0
 UNKNOWN = Program("confluent-kafka", "", "eager", ("learning",))
 NO_PAYLOAD = (
-    "The records are meaningless bytes: give a function that makes the values that the program expects, with --payload"
+    "The records are meaningless bytes: give a function that makes the values that the program expects, or a file of "
+    "sample messages, with --payload"
 )
 WHAT_THEN = (
     "Does the program need a service that is not there (a database, a registry), a file, or an environment variable? "

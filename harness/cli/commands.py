@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fencepost.cli import listing
-from fencepost.cli.options import Access, Backend, Judged, Run, Runs, SparkMaster, SparkRemote, Yes
+from fencepost.cli.options import Access, Backend, Judged, Payload, Run, Runs, SparkMaster, SparkRemote, Yes
 from fencepost.clusters import selection
 from fencepost.clusters.names import AUTO, FOREIGN
 from fencepost.clusters.selection import backend, existing
@@ -140,9 +140,7 @@ def try_(
     only: Annotated[str, typer.Option(metavar="A,B", help="Only these; 'fencepost list situations' names them.")] = "",
     members: Annotated[int, typer.Option(min=1, help="Members of the group.")] = 3,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic.")] = 12,
-    payload: Annotated[
-        str, typer.Option(metavar="MODULE:FUNCTION", help="Makes the records: function(key, seq) returns a value.")
-    ] = "",
+    payload: Payload = "",
     effects: Annotated[
         str, typer.Option(metavar="MODULE:FUNCTION", help="Lists the effects: function(settings) yields records.")
     ] = "",

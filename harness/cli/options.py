@@ -24,6 +24,14 @@ Access = Annotated[
 Yes = Annotated[bool, typer.Option("--yes", help="Allow runs on a cluster that is not on this machine.")]
 Runs = Annotated[Path, typer.Option(help="Folder in which the command creates run folders.")]
 Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run when it has ended.")]
+Payload = Annotated[
+    str,
+    typer.Option(
+        metavar="MODULE:FUNCTION|FILE.jsonl",
+        help="Makes the records: function(key, seq) returns a value. Or sample messages, a JSON object a line, with "
+        "key, value and headers.",
+    ),
+]
 SparkMaster = Annotated[
     str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")
 ]

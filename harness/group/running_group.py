@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fencepost.clock import NS, now_ns
@@ -17,6 +18,7 @@ from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import Interpreter, Supervised
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
+from fencepost_member.contents import SAMPLES
 
 __all__ = ["Incarnation", "Interpreter", "MemberHandle", "RecordCounts", "RunPaths", "RunningGroup", "make", "stop"]
 
@@ -211,6 +213,8 @@ def make(
         members.append(MemberHandle(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
+    if str(options.get("payload", "")).endswith(SAMPLES):  # producers work in another folder
+        options["payload"] = str(Path(options["payload"]).absolute())
     common = {
         **options,
         "topics": topics,

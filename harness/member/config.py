@@ -152,7 +152,7 @@ class ProducerConfig:
         rate_hz: records per second; 0: as fast as possible.
         keys: number of different keys.
         value_bytes: size of a generated value.
-        payload: function that returns the values instead, ``module:function``; see ``user_functions.values_of``.
+        payload: the user's contents instead, a function or a file; see ``contents.contents_of``.
         text: whether writer and sequence number are encoded as text, for members that report records in JSON.
         seed: seed of the order of keys.
         skew: key ``k`` has the weight ``1 / (k + 1) ** skew``; 0: all keys are equally likely.

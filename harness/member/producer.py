@@ -1,7 +1,7 @@
 """A producer process: ``python -m fencepost_member.producer CONFIG.json``. SIGTERM and SIGINT ask for a clean end.
 
 It writes keyed records, each with its writer and sequence number, to partition ``key % partitions``, idempotently and
-with acks=all. Values are generated, or returned by a function of the user (see ``payload``). Every send is recorded
+with acks=all. Values are generated, or the user's (see ``contents``). Every send is recorded
 before the client gets it, and completed in place when the client reports its outcome: ok with the offset, fail when it
 certainly did not happen, info when the outcome is unknown. A clean end waits for records in flight (``flush_s``); the
 remaining ones are dropped and recorded by their errors.
@@ -27,13 +27,13 @@ import confluent_kafka as client
 from fencepost_member import kafka_errors
 from fencepost_member.adapters.confluent.errors import error_name
 from fencepost_member.config import ConfigError, PartitionNumbers, ProducerConfig, read_producer
+from fencepost_member.contents import Contents, contents_of
 from fencepost_member.events import EventLog
 from fencepost_member.member_events import redacted
 from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
 from fencepost_member.producer_transactions import ProducerTransactions, settings
 from fencepost_member.recorder import ProducerLane
-from fencepost_member.user_functions import values_of
 
 TICK_S = 0.01  # how often records become due
 CATCH_UP_S = 0.5  # after a stall, records that were due longer ago are skipped
@@ -62,8 +62,8 @@ class Writer:
             raise ConfigError("confluent-kafka refuses the producer's settings: %s" % error) from error
         many = config.transaction_records
         self._transactions = ProducerTransactions(config, self._producer, lane, stop) if many else None
-        self._draw = drawing(config)
-        self._value_of = values_of(config.payload) if config.payload else None
+        self._contents: Optional[Contents] = contents_of(config.payload, config.keys) if config.payload else None
+        self._draw = drawing(config, self._contents.keys if self._contents else config.keys)
         self._pack = partial(pack, config.writer, text=config.text)
         self._seq = 0
         self._counts: typing.Counter[str] = Counter()
@@ -130,12 +130,16 @@ class Writer:
 
     def _send(self, count: int) -> None:
         sent, produce, draw = self._lane.sent, self._producer.produce, self._draw
-        writer, size, value_of = self._config.writer, self._config.value_bytes, self._value_of
+        writer, size, contents = self._config.writer, self._config.value_bytes, self._contents
         packed = self._pack
         for seq in range(self._seq, self._seq + count):
             number, key, topic, partition, tp = draw()
-            headers: Any = {HEADER: packed(seq, number)} if value_of else None
-            value = value_of(number, seq) if value_of else packed(seq, number, size)
+            headers: Any = None
+            if contents:
+                key, value, more = contents(number, seq)
+                headers = [*more, (HEADER, packed(seq, number))]
+            else:
+                value = packed(seq, number, size)
             index = sent(tp, number, writer, seq)
             self._seq = seq + 1
             while True:
@@ -193,25 +197,25 @@ def due_in(seconds: float, rate_hz: float, burst_every_s: float) -> int:
     return int(seconds * rate_hz)
 
 
-Place = Tuple[int, bytes, str, int, int]
+Place = Tuple[int, Optional[bytes], str, int, int]
 
 
-def drawing(config: ProducerConfig) -> Callable[[], Place]:
-    """A function that draws key and partition of the next record, by ``seed`` and ``skew``."""
-    places, drawn = _places(config), random.Random("%d/%d" % (config.seed, config.writer))
+def drawing(config: ProducerConfig, keys: int) -> Callable[[], Place]:
+    """A function that draws one of so many keys and its partition for the next record, by ``seed`` and ``skew``."""
+    places, drawn = _places(config, keys), random.Random("%d/%d" % (config.seed, config.writer))
     if not config.skew:
         return partial(drawn.choice, places)
     weights = list(accumulate((place[0] + 1) ** -config.skew for place in places))
     return lambda: drawn.choices(places, cum_weights=weights)[0]
 
 
-def _places(config: ProducerConfig) -> List[Place]:
+def _places(config: ProducerConfig, keys: int) -> List[Place]:
     """For every topic and key: key number, key, topic, partition, ``tp``."""
     tps = PartitionNumbers(config.topics)
     return [
         (key, b"%d" % key, topic, key % len(partitions), tps[topic, key % len(partitions)])
         for topic, partitions in sorted(config.topics.items())
-        for key in range(config.keys)
+        for key in range(keys)
     ]
 
 

@@ -16,9 +16,12 @@ from fencepost.clusters.backends import Backend
 from fencepost.clusters.capabilities import Abilities, needs, with_packet_faults
 from fencepost.clusters.trials import try_settings
 from fencepost.errors import Complaints, PlanError, ProvisionError, ScenarioError, refuse
+from fencepost.interfaces import Workload
 from fencepost.scenario.group import Group
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
+from fencepost_member import contents
+from fencepost_member.config import ConfigError
 
 PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 ISOLATING = "ISE"  # with any of these options Python does not import our instrumentation
@@ -51,6 +54,8 @@ def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, 
             check_command(group, backend.abilities, name)
         with complaints.gather(ScenarioError):
             backend.permit(scenario, plan)
+        with complaints.gather(ScenarioError):
+            check_samples(scenario.workload)
         groups += [] if group in groups else [group]
     missing = Complaints()
     for group in groups:
@@ -80,6 +85,16 @@ def _beyond(plan: Plan, abilities: Abilities, backend: str) -> Iterator[str]:
             )
         elif reason := abilities[need]():
             yield f"{first.named} needs {need}, but on this machine {reason}"
+
+
+def check_samples(workload: Workload) -> None:
+    """Refuse a file of sample messages that cannot be read. Raises ScenarioError."""
+    payload = str(workload.producer_config().get("payload", ""))
+    if payload.endswith(contents.SAMPLES):
+        try:
+            contents.read(payload)
+        except ConfigError as error:
+            raise ScenarioError(str(error)) from error
 
 
 def check_command(group: Group, abilities: Abilities, backend: str) -> None:

@@ -16,8 +16,8 @@ TOPICS = {"orders": {str(partition): partition for partition in range(4)}}
 DRAWS = 20_000
 
 
-def drawn(**options: Any) -> Counter[int]:
-    draw = drawing(ProducerConfig("producer-0", 0, "run", "nowhere:1", TOPICS, seed=1, **options))
+def drawn(keys: int = 1000, **options: Any) -> Counter[int]:
+    draw = drawing(ProducerConfig("producer-0", 0, "run", "nowhere:1", TOPICS, seed=1, **options), keys)
     return Counter(draw()[0] for _ in range(DRAWS))
 
 
@@ -36,7 +36,8 @@ def test_the_weight_of_a_key_falls_with_its_number() -> None:
 
 def test_two_producers_and_two_seeds_draw_otherwise() -> None:
     def first(**options: Any) -> list[int]:
-        draw = drawing(ProducerConfig(run="run", bootstrap="nowhere:1", topics=TOPICS, actor="p", skew=1, **options))
+        config = ProducerConfig(run="run", bootstrap="nowhere:1", topics=TOPICS, actor="p", skew=1, **options)
+        draw = drawing(config, 1000)
         return [draw()[0] for _ in range(50)]
 
     assert first(writer=0, seed=1) == first(writer=0, seed=1)
