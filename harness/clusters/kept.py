@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,6 @@ from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.admin.cleaning import Cleaning
 from fencepost.clusters.backends import ManagedBackend
 from fencepost.clusters.cache import ProgressCallback
-from fencepost.clusters.capabilities import Abilities
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.interfaces import Cluster, ClusterSpec
@@ -53,51 +52,17 @@ class LentCluster(ManagedCluster):
             cleaning.close()
 
 
-@dataclass(frozen=True)
-class KeptBackend:
-    """Lends one running cluster to runs, one after the other. Satisfies ``Backend``.
+@dataclass(frozen=True, kw_only=True)
+class KeptBackend(ManagedBackend):
+    """Lends one running cluster to runs, one after the other; everything else is as in the back-end that started it."""
 
-    Attributes:
-        own: the back-end that started it.
-        cluster: is running.
-        prefix: of all names of one run.
-    """
-
-    own: ManagedBackend
     cluster: ManagedCluster
-    prefix: str = ""
-
-    def __str__(self) -> str:
-        return str(self.own)
-
-    @property
-    def abilities(self) -> Abilities:
-        """The abilities of the back-end that started it."""
-        return self.own.abilities
-
-    @property
-    def parts(self) -> Collection[str]:
-        """The needs of the back-end that started it."""
-        return self.own.parts
-
-    @property
-    def why(self) -> str:
-        """Why that back-end was selected."""
-        return self.own.why
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
         """Refuse a scenario that needs a cluster of another kind. Raises ScenarioError."""
         asked, had = scenario.cluster_spec(), self.cluster.spec
         if replace(asked, slots=had.slots, members=had.members) != had or asked.slots > had.slots:
             raise ScenarioError(f"the scenario {scenario.name!r} needs another cluster than the one that is kept")
-
-    def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """Nothing foreign is touched."""
-        return []
-
-    def examine(self, scenario: Scenario, plan: Plan, progress: ProgressCallback) -> list[str]:
-        """There is nothing to check."""
-        return []
 
     def for_another_run(self) -> KeptBackend:
         """The same with new names."""
@@ -115,7 +80,7 @@ def kept(own: ManagedBackend, spec: ClusterSpec, progress: ProgressCallback) -> 
         cluster = own.provide(spec, owner, progress)
         assert isinstance(cluster, ManagedCluster)
         try:
-            yield KeptBackend(own, cluster).for_another_run()
+            yield KeptBackend(**vars(own), cluster=cluster).for_another_run()
         finally:
             cluster.stop()
 
