@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ class CardRow:
         lost: records that were committed and not processed, or have no effect.
         again: records that were processed more than once; disruptions: how many disruptions there were.
         standstill_s, first_record_s, normal_after_s: see ``ServiceTimes``.
+        latency: see ``ServiceTimes``; before, during, after -> records, p50_s, p99_s.
         rebalances: after the first disruption.
         records: how many records this rests on.
         kind, finding: the worst violation, and its sentence.
@@ -79,6 +80,7 @@ class CardRow:
     standstill_s: float | None = None
     first_record_s: float | None = None
     normal_after_s: float | None = None
+    latency: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rebalances: int | None = None
     records: int = 0
     kind: str = ""
@@ -178,7 +180,8 @@ def judged(row: CardRow, run: Path, verdict: Verdict, prefix: str = "") -> CardR
     which the card leaves out."""
     folder = folders.read(run)
     story = build(folder)
-    begun = sorted(fault.begin_ns for fault in story.faults if fault.took_effect)
+    took_effect = [fault for fault in story.faults if fault.took_effect]
+    begun = sorted(fault.begin_ns for fault in took_effect)
     phases = {phase.name: phase for phase in story.phases}
     violations = [f for c in verdict.checks for f in c.findings if f.severity is Severity.VIOLATION]
     counts = {f.kind: f.count for f in violations}
@@ -198,5 +201,7 @@ def judged(row: CardRow, run: Path, verdict: Verdict, prefix: str = "") -> CardR
     )
     if "chaos" not in phases or "delivered" not in {path.parent.name for path in run.glob("history/*/*.parquet")}:
         return seen
-    times = measure(run, begun, phases["chaos"].begin_ns, phases["chaos"].end_ns)
-    return replace(seen, **times._asdict())
+    disrupted = [(fault.begin_ns, fault.end_ns or fault.begin_ns) for fault in took_effect]
+    times = measure(run, disrupted, phases["chaos"].begin_ns, phases["chaos"].end_ns)
+    latency = {period: dict(found._asdict()) for period, found in times.latency.items()}
+    return replace(seen, **{**times._asdict(), "latency": latency})

@@ -1,8 +1,12 @@
-"""How long a group did not serve: standstills of partitions, and the lag after disruptions. Measured from a history."""
+"""How long a group did not serve: standstills of partitions, the lag after disruptions, and how late records were.
+
+Measured from a history.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +19,7 @@ from fencepost.history.run_folder import listed, opened
 
 NS = 1_000_000_000
 ABOVE = 1.2  # times the highest lag before the first disruption: more is not normal
+CONFIDENCE = 0.95
 
 
 class WrittenRecords(NamedTuple):
@@ -22,14 +27,30 @@ class WrittenRecords(NamedTuple):
 
     Attributes:
         tp: the number of the partition.
+        sent_ns: when the producer gave it to its client. Producers send by the clock, however late deliveries are.
         written_ns: when the producer got the acknowledgement.
         seen_ns: when the record was delivered first; 0: never.
     """
 
     tp: NDArray[np.int64]
     offset: NDArray[np.int64]
+    sent_ns: NDArray[np.int64]
     written_ns: NDArray[np.int64]
     seen_ns: NDArray[np.int64]
+
+
+class LatencyPercentiles(NamedTuple):
+    """The time from sending a record to its first delivery, in seconds.
+
+    None: there are too few records, or so many were never delivered that the percentile is one of those.
+
+    Attributes:
+        records: how many were sent in that time.
+    """
+
+    records: int
+    p50_s: float | None = None
+    p99_s: float | None = None
 
 
 class ServiceTimes(NamedTuple):
@@ -40,46 +61,83 @@ class ServiceTimes(NamedTuple):
         first_record_s: from the first disruption until every partition with waiting records had one delivered.
         normal_after_s: from the first disruption until the lag stayed within its normal bound.
         again: records that were processed more than once.
+        latency: before the first disruption; during disruptions, until the last one is healed and the lag is normal;
+            and after that. Without a disruption there is only ``before``; without a normal lag there is no ``after``.
     """
 
     standstill_s: float | None
     first_record_s: float | None
     normal_after_s: float | None
     again: int
+    latency: Mapping[str, LatencyPercentiles]
 
 
-def measure(run: Path, disrupted_ns: Sequence[int], warm_ns: int, ended_ns: int) -> ServiceTimes:
+def measure(run: Path, disrupted: Sequence[tuple[int, int]], warm_ns: int, ended_ns: int) -> ServiceTimes:
     """The service times of a run.
 
     Args:
         run: a run folder.
-        disrupted_ns: when its disruptions began; none: there were none.
+        disrupted: when each of its disruptions began and was healed, in nanoseconds; none: there were none.
         warm_ns, ended_ns: when the group was warm, and when producers were stopped.
 
     Raises:
         OSError, ValueError: the records cannot be read.
     """
     delivered = _columns(run, "delivered", ("tp", "offset", "delivered_ns", "state"))
-    produced = _columns(run, "produced", ("tp", "offset", "acked_ns"))
+    produced = _columns(run, "produced", ("tp", "offset", "sent_ns", "acked_ns"))
     records = joined(produced, delivered)
     done = delivered["state"] == RecordState.DONE
     twice = np.stack([delivered["tp"][done], delivered["offset"][done]])
     _, counts = np.unique(twice, axis=1, return_counts=True)
-    first_ns = min(disrupted_ns, default=0)
+    first_ns = min((begin_ns for begin_ns, _ in disrupted), default=0)
+    normal_s = normal_after_s(records, warm_ns, first_ns, ended_ns) if first_ns else None
     return ServiceTimes(
         standstill_s(records, warm_ns, ended_ns),
         first_record_s(records, first_ns) if first_ns else None,
-        normal_after_s(records, warm_ns, first_ns, ended_ns) if first_ns else None,
+        normal_s,
         int((counts > 1).sum()),
+        {name: latency(records, *period) for name, period in periods(disrupted, normal_s, warm_ns, ended_ns).items()},
     )
+
+
+def periods(
+    disrupted: Sequence[tuple[int, int]], normal_after_s: float | None, warm_ns: int, ended_ns: int
+) -> dict[str, tuple[int, int]]:
+    """The periods of ``ServiceTimes.latency``, each from one moment to another, in nanoseconds."""
+    if not disrupted:
+        return {"before": (warm_ns, ended_ns)}
+    first_ns, healed_ns = min(begin_ns for begin_ns, _ in disrupted), max(end_ns for _, end_ns in disrupted)
+    over_ns = ended_ns if normal_after_s is None else max(healed_ns, first_ns + round(normal_after_s * NS))
+    found = {"before": (warm_ns, first_ns), "during": (first_ns, min(over_ns, ended_ns))}
+    return {**found, "after": (over_ns, ended_ns)} if over_ns < ended_ns else found
+
+
+def latency(records: WrittenRecords, from_ns: int, until_ns: int) -> LatencyPercentiles:
+    """The latency of the records that were sent between two moments.
+
+    A percentile needs so many records that the highest of them reaches it with ``CONFIDENCE``. A record that was never
+    delivered is later than all others.
+    """
+    sent = (records.sent_ns >= from_ns) & (records.sent_ns < until_ns)
+    seen_ns = records.seen_ns[sent].astype(float)
+    took_s = np.sort(np.where(seen_ns > 0, (seen_ns - records.sent_ns[sent]) / NS, np.inf))
+
+    def percentile(share: float) -> float | None:
+        if len(took_s) < math.log(1 - CONFIDENCE) / math.log(share):
+            return None
+        found = float(np.quantile(took_s, share, method="inverted_cdf"))
+        return round(found, 3) if math.isfinite(found) else None
+
+    return LatencyPercentiles(len(took_s), percentile(0.5), percentile(0.99))
 
 
 def joined(produced: dict[str, NDArray[Any]], delivered: dict[str, NDArray[Any]]) -> WrittenRecords:
     """Each acknowledged record with its first delivery."""
     written = produced["offset"] >= 0
-    tp, offset, at_ns = (produced[name][written] for name in ("tp", "offset", "acked_ns"))
-    order = np.lexsort((offset, tp))
-    tp, offset, at_ns = tp[order].astype(np.int64), offset[order], at_ns[order]
+    order = np.lexsort((produced["offset"][written], produced["tp"][written]))
+    tp, offset, sent_ns, at_ns = (
+        produced[name][written][order].astype(np.int64) for name in ("tp", "offset", "sent_ns", "acked_ns")
+    )
     seen = np.zeros(len(tp), np.int64)
     found = np.lexsort((delivered["delivered_ns"], delivered["offset"], delivered["tp"]))
     dtp, doff, dns = (delivered[name][found].astype(np.int64) for name in ("tp", "offset", "delivered_ns"))
@@ -89,7 +147,7 @@ def joined(produced: dict[str, NDArray[Any]], delivered: dict[str, NDArray[Any]]
     place = np.searchsorted(have, keys)
     there = (place < len(have)) & (have[np.minimum(place, len(have) - 1)] == keys) if len(have) else place < 0
     seen[there] = dns[first][place[there]]
-    return WrittenRecords(tp, offset, at_ns, seen)
+    return WrittenRecords(tp, offset, sent_ns, at_ns, seen)
 
 
 def standstill_s(records: WrittenRecords, from_ns: int, until_ns: int) -> float | None:

@@ -11,7 +11,17 @@ from typing import Any
 from fencepost.history.atomic import replacing
 from fencepost.reports import page
 
-COLUMNS = ("situation", "result", "lost", "again", "standstill", "first record", "normal lag", "rebalances")
+COLUMNS = (
+    "situation",
+    "result",
+    "lost",
+    "again",
+    "standstill",
+    "first record",
+    "normal lag",
+    "p99 latency",
+    "rebalances",
+)
 WORDS = {"kept": "valid", "broken": "invalid", "not seen": "unknown"}  # a result, and the style of its verdict
 UNKNOWN = "–"
 
@@ -63,4 +73,6 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     times = (row["standstill_s"], row["first_record_s"], row["normal_after_s"])
     seconds = [UNKNOWN if value is None else f"{value:.1f} s" for value in times]
     rebalances = UNKNOWN if row["rebalances"] is None else str(row["rebalances"])
-    return [f"{row['lost']:,}", again, *seconds, rebalances]
+    p99 = [UNKNOWN if one["p99_s"] is None else f"{one['p99_s']:.1f}" for one in row.get("latency", {}).values()]
+    measured = f"{' → '.join(p99)} s" if {*p99} - {UNKNOWN} else UNKNOWN
+    return [f"{row['lost']:,}", again, *seconds, measured, rebalances]

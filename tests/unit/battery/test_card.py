@@ -25,6 +25,11 @@ BROKEN = CardRow(
     standstill_s=6.5,
     first_record_s=7.25,
     normal_after_s=None,
+    latency={
+        "before": {"records": 400, "p50_s": 0.1, "p99_s": 0.21},
+        "during": {"records": 900, "p50_s": 2.5, "p99_s": 6.0},
+        "after": {"records": 90, "p50_s": 0.1, "p99_s": None},
+    },
     rebalances=3,
     records=1500,
     kind="unseen",
@@ -89,8 +94,10 @@ def test_what_to_change_is_the_remedy_of_the_worst_kinds() -> None:
 
 
 def test_the_numbers_of_a_row_are_text_and_what_was_not_measured_is_a_dash() -> None:
-    assert card_page.cells(BROKEN.to_json()) == ["36", "100 (50 each)", "6.5 s", "7.2 s", "–", "3"]
-    assert card_page.cells(NOT_SEEN.to_json()) == ["–"] * 6
+    assert card_page.cells(BROKEN.to_json()) == [
+        *("36", "100 (50 each)", "6.5 s", "7.2 s", "–", "0.2 → 6.0 → – s", "3")
+    ]
+    assert card_page.cells(NOT_SEEN.to_json()) == ["–"] * 7
 
 
 def test_the_pages_say_what_the_card_says(folder: Path) -> None:
@@ -98,7 +105,7 @@ def test_the_pages_say_what_the_card_says(folder: Path) -> None:
     for text in ("1 kept, 1 broken, 1 not seen", "Member-1.1 committed past 36 records.", "run-2/report.html"):
         assert text in page
     markdown = (folder / "card.md").read_text()
-    assert "| a member crashes | ✕ broken | 36 | 100 (50 each) | 6.5 s | 7.2 s | – | 3 |" in markdown
+    assert "| a member crashes | ✕ broken | 36 | 100 (50 each) | 6.5 s | 7.2 s | – | 0.2 → 6.0 → – s | 3 |" in markdown
     assert "**the whole group is down**: the battery was interrupted before it" in markdown
 
 

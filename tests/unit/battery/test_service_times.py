@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
-from fencepost.battery.service_times import NS, WrittenRecords, first_record_s, joined, normal_after_s, standstill_s
+from fencepost.battery.service_times import (
+    NS,
+    LatencyPercentiles,
+    WrittenRecords,
+    first_record_s,
+    joined,
+    latency,
+    normal_after_s,
+    periods,
+    standstill_s,
+)
 
 
 def history(*records: tuple[int, int, float, float]) -> WrittenRecords:
-    """Of (partition, offset, written, first seen)."""
-    rows = [(tp, offset, round(written * NS), round(seen * NS)) for tp, offset, written, seen in records]
+    """Of (partition, offset, written, first seen); each was sent when it was written."""
+    rows = [(tp, offset, *[round(written * NS)] * 2, round(seen * NS)) for tp, offset, written, seen in records]
     return WrittenRecords(*(np.array(column, np.int64) for column in zip(*rows, strict=True)))
 
 
@@ -20,23 +31,25 @@ def columns(**names: Sequence[float]) -> dict[str, np.ndarray]:
 
 
 def test_a_record_has_its_first_delivery_in_whichever_order_the_rows_are() -> None:
-    produced = columns(tp=[1, 0, 0], offset=[0, 1, 0], acked_ns=[5, 6, 7])
+    produced = columns(tp=[1, 0, 0], offset=[0, 1, 0], sent_ns=[3, 4, 5], acked_ns=[5, 6, 7])
     delivered = columns(tp=[0, 0, 1, 0], offset=[0, 0, 0, 9], delivered_ns=[30, 20, 40, 50])
     found = joined(produced, delivered)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == [
-        (0, 0, 7, 20),
-        (0, 1, 6, 0),
-        (1, 0, 5, 40),
+        (0, 0, 5, 7, 20),
+        (0, 1, 4, 6, 0),
+        (1, 0, 3, 5, 40),
     ]
 
 
 def test_a_record_that_was_not_acknowledged_does_not_count() -> None:
-    found = joined(columns(tp=[0], offset=[-1], acked_ns=[0]), columns(tp=[0], offset=[0], delivered_ns=[1]))
+    found = joined(
+        columns(tp=[0], offset=[-1], sent_ns=[0], acked_ns=[0]), columns(tp=[0], offset=[0], delivered_ns=[1])
+    )
     assert not len(found.tp)
 
 
 def test_nothing_delivered_leaves_every_record_waiting() -> None:
-    found = joined(columns(tp=[0], offset=[0], acked_ns=[NS]), columns(tp=[], offset=[], delivered_ns=[]))
+    found = joined(columns(tp=[0], offset=[0], sent_ns=[NS], acked_ns=[NS]), columns(tp=[], offset=[], delivered_ns=[]))
     assert standstill_s(found, 0, 5 * NS) == 4
 
 
@@ -95,3 +108,37 @@ def test_a_lag_that_stays_within_its_bound_is_normal_at_once() -> None:
 
 def test_a_lag_that_is_never_normal_again_has_no_time() -> None:
     assert normal_after_s(lagging(20), NS, 5 * NS, 19 * NS) is None
+
+
+def late(*seconds: float) -> WrittenRecords:
+    """Records that are sent in the first second, and delivered after so many seconds; 0: never."""
+    return history(*((0, n, n / 1000, n / 1000 + took if took else 0) for n, took in enumerate(seconds)))
+
+
+def test_percentiles_are_those_of_the_records_that_were_sent_in_that_time() -> None:
+    records = late(*([0.1] * 200 + [2.0] * 199 + [5.0]))
+    assert latency(records, 0, NS) == LatencyPercentiles(400, 0.1, 2.0)
+    assert latency(records, 0, NS // 5) == LatencyPercentiles(200, 0.1, None)
+
+
+@pytest.mark.parametrize(
+    ("count", "p50", "p99"), [(4, False, False), (5, True, False), (298, True, False), (299, True, True)]
+)
+def test_a_percentile_needs_enough_records(count: int, p50: bool, p99: bool) -> None:
+    found = latency(late(*[0.1] * count), 0, NS)
+    assert (found.p50_s is not None, found.p99_s is not None) == (p50, p99)
+
+
+def test_a_record_that_was_never_delivered_is_later_than_all_others() -> None:
+    assert latency(late(*[0.1] * 396, *[0] * 4), 0, NS) == LatencyPercentiles(400, 0.1, 0.1)
+    assert latency(late(*[0.1] * 395, *[0] * 5), 0, NS) == LatencyPercentiles(400, 0.1, None)
+
+
+def test_the_periods_are_divided_by_the_first_disruption_and_by_the_normal_lag() -> None:
+    assert periods([], None, 1, 90) == {"before": (1, 90)}
+    two = [(5 * NS, 6 * NS), (8 * NS, 9 * NS)]
+    whole = {"before": (NS, 5 * NS), "during": (5 * NS, 9 * NS), "after": (9 * NS, 20 * NS)}
+    assert periods(two, 1.0, NS, 20 * NS) == whole
+    assert periods(two, 7.0, NS, 20 * NS)["during"] == (5 * NS, 12 * NS)
+    assert periods(two, None, NS, 20 * NS) == {"before": (NS, 5 * NS), "during": (5 * NS, 20 * NS)}
+    assert "after" not in periods(two, 1.0, NS, 7 * NS)
