@@ -32,6 +32,7 @@ class LentCluster(ManagedCluster):
 
     def __init__(self, kept: ManagedCluster, prefix: str) -> None:
         vars(self).update(vars(kept))
+        self._evidence = kept.evidence.from_now_on()  # each run has only its own lines of the brokers' logs
         self._prefix, self._returned = prefix, False
 
     def stop(self) -> None:

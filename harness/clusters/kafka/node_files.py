@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 
 from fencepost.clusters.kafka.jvm import KafkaJvm
@@ -15,6 +17,7 @@ from fencepost.processes.owner import wait_ended
 REQUEST_LOG = "kafka-request.log"
 DECODERS = {"__consumer_offsets": "--offsets-decoder", "__cluster_metadata": "--cluster-metadata-decoder"}
 DUMP_S = 120.0
+LINE_BYTES = 1 << 20  # no line is longer
 
 
 class NodeFiles:
@@ -42,18 +45,26 @@ class NodeFiles:
         self._homes = homes
         self._controller = controller
         self._leader = leader
+        self._begins: Mapping[Path, int] = {}  # text file -> the byte at which it begins for us
+
+    def from_now_on(self) -> NodeFiles:
+        """The same, without the lines that were written into text files so far."""
+        later = copy(self)
+        later._begins = {log: end_of_lines(log) for log in self._texts()}
+        return later
 
     def request_log(self, broker: int) -> Iterator[str]:
         """The lines of this broker's request log, over all restarts, in order."""
         path = self._homes[broker] / REQUEST_LOG
         if path.exists():
-            yield from lines(path)
+            yield from lines(path, self._begins.get(path, 0))
 
     def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
         """The complete lines of this broker's text log from byte ``start`` on, over all restarts, in order."""
         home = self._homes[broker]
+        path = home / f"{home.name}.log"
         try:
-            return complete_lines(home / f"{home.name}.log", start)
+            return complete_lines(path, max(start, self._begins.get(path, 0)))
         except FileNotFoundError:
             return [], start
 
@@ -76,10 +87,16 @@ class NodeFiles:
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster into a folder."""
         into.mkdir(parents=True, exist_ok=True)
-        for home in (*self._homes.values(), self._controller):
-            for log in (*home.glob("*.log"), *home.parent.glob("*.log")):
-                name = f"{home.name}-{log.name}" if log.name == REQUEST_LOG else log.name
-                shutil.copy(log, into / name)
+        for log in self._texts():
+            name = f"{log.parent.name}-{log.name}" if log.name == REQUEST_LOG else log.name
+            with log.open("rb") as source, (into / name).open("wb") as target:
+                source.seek(self._begins.get(log, 0))
+                shutil.copyfileobj(source, target)
+
+    def _texts(self) -> set[Path]:
+        """The text logs of all nodes, and those beside their folders."""
+        homes = (*self._homes.values(), self._controller)
+        return {log for home in homes for log in (*home.glob("*.log"), *home.parent.glob("*.log"))}
 
     def _segments(self, topic: str, partition: int) -> list[Path]:
         if topic == "__cluster_metadata":
@@ -115,10 +132,20 @@ def dumped(spawn: Spawn, directory: Path, jvm: KafkaJvm, topic: str, segments: S
         yield from lines(output)
 
 
-def lines(path: Path) -> Iterator[str]:
-    """The lines of a text file."""
+def lines(path: Path, start: int = 0) -> Iterator[str]:
+    """The lines of a text file from byte ``start`` on, where a line begins."""
     with path.open(encoding="utf-8", errors="replace") as file:
+        file.seek(start)
         yield from (line.rstrip("\n") for line in file)
+
+
+def end_of_lines(path: Path) -> int:
+    """The byte behind the last complete line of a file that grows."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LINE_BYTES))
+        tail = file.read(min(size, LINE_BYTES))
+    return size - len(tail) + tail.rfind(b"\n") + 1
 
 
 def complete_lines(path: Path, start: int = 0) -> tuple[list[str], int]:
