@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from fencepost.errors import WaitTimeout
 from fencepost.history import EventKind
 from fencepost.interfaces import Evidence, FaultContext, Injection, Target
 from fencepost.interfaces.process import MemberNode
 from fencepost.model.settings import STRATEGY
 from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
 from fencepost.witnesses.members import ROUND_S
-from fencepost.witnesses.processes import GONE, ProcessIdentity, ended
+from fencepost.witnesses.processes import GONE, ProcessIdentity, ended, kill_late
 
 STOP_S = 15.0  # a member finishes its record, commits and leaves
 PROOF_S = ROUND_S  # it can join only between two rebalances of the group
@@ -81,6 +83,7 @@ def bounce(
     def proven() -> Evidence:
         stopped = witness(lambda: ended([one.life for one in bounced], {0: "cleanly"}), STOP_S)
         if not stopped.took_effect:
+            kill_late([one.life for one in bounced])
             return stopped
         for one in bounced:
             one.begin(one.after, stays)
@@ -90,7 +93,10 @@ def bounce(
         for one in bounced:
             one.member.signal(signal.SIGTERM)
         for one in bounced:
-            one.member.wait_ended(STOP_S)
+            with suppress(WaitTimeout):
+                one.member.wait_ended(STOP_S)
+        kill_late(ProcessIdentity.of(one.member) for one in bounced)
+        for one in bounced:
             one.begin(one.before)
 
     if stays:

@@ -31,7 +31,7 @@ class Bounce:
     in_sync: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     heals: ClassVar[bool] = True
-    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ENDS})
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ENDS, Impact.ASKS})
     seen: ClassVar[str] = (
         "members leave the group (static ones keep their assignment) and rejoin; a broker hands its partitions and "
         "groups over, and leads none until it is elected again"

@@ -14,6 +14,7 @@ from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.history import EventKind
 from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, serialization
+from fencepost.model.impact import Impact
 from fencepost.model.settings import ASSIGNORS
 from fencepost.witnesses.base import Observation
 from fencepost.witnesses.processes import GONE, ProcessIdentity
@@ -38,6 +39,7 @@ class ChangeAssignor:
     stays: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ASKS})
     seen: ClassVar[str] = (
         "the member leaves, and the coordinator refuses its next JoinGroup (INCONSISTENT_GROUP_PROTOCOL) while other "
         "members share none of its assignors; the others own its partitions"

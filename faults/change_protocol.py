@@ -13,6 +13,7 @@ from fencepost.errors import ScenarioError
 from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.interfaces import FaultContext, Injection, Target
 from fencepost.model import Inventory, serialization
+from fencepost.model.impact import Impact
 from fencepost.model.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
 from fencepost.witnesses import members
 from fencepost.witnesses.base import Observation
@@ -36,6 +37,7 @@ class ChangeProtocol:
     stays: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal", "migration"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ASKS})
     seen: ClassVar[str] = (
         "the member leaves; when it rejoins, the coordinator converts the group, and the other members keep their "
         "own protocol in the converted group"

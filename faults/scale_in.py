@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.interfaces import Evidence, FaultContext, Injection, Target
+from fencepost.model.impact import Impact
 from fencepost.witnesses.base import CallbackInjection, witness
 from fencepost.witnesses.processes import ended, kill_late, lives_of
 
@@ -22,6 +23,7 @@ class ScaleIn:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = False
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ASKS})
     seen: ClassVar[str] = (
         "a dynamic member sends LeaveGroup and the group rebalances at once; a static one does not, and its partitions "
         "have no other owner until its session expires"

@@ -149,10 +149,10 @@ def _dead(t: AnomalyContext) -> str:
 
 def _hung(t: AnomalyContext) -> str:
     life = t.tables.lives.get(t.who)
-    killed = life is not None and life.how == "killed"
+    killed = life is not None and life.signal == "SIGKILL"
     place = f" in {life.place}" if life is not None and life.place else ""
     after = f", {t.a.cause}" if t.a.cause else ""
-    disturbed = "; brokers were out of its reach for a part of that time" if t.a.excuse else ""
+    disturbed = "; another fault was in effect then, or shortly before" if t.a.excuse else ""
     way = f"was killed {t.length} later{place}" if killed else f"ended only {t.length} later"
     return f"{t.who} was asked to end at {t.begin}, and {way}{after}{disturbed}"
 

@@ -138,32 +138,37 @@ def dead_member(tables: Tables) -> Iterator[Detection]:
 def hung_shutdown(tables: Tables) -> Iterator[Detection]:
     """``hung-shutdown``: a member was asked to end (SIGTERM), and its process lived on for longer than the bound.
 
-    The bound is ``ends_within_s`` of the promise of progress, else 15 s. The time ends when the process was reaped,
-    whether it ended by itself or was killed. Two cases do not count: the harness had stopped the process at some time
-    in between, or the host stood still.
+    The bound is ``ends_within_s`` of the promise of progress, else 15 s. It does not count if the process was stopped
+    (SIGSTOP), or if the host stood still, before the bound was over; nor if a member that reports itself never reported
+    anything: it may not have begun to handle signals.
 
-    members: the incarnation; cause: ``after its client was closed``, if that had returned; times: that time. excuse
-    ``brokers out of reach``: a step other than the one that asked the member to end was in effect at some time in
-    between, and hit brokers or this member.
+    members: the incarnation; cause: ``after its client was closed``, if that had returned; times: from the request to
+    the end of the process, whether it ended by itself or was killed. excuse ``another fault``: before the bound
+    was over, a step was in effect that hit brokers, this member in any of its lives, or the whole cluster, and does not
+    just ask members to end (``Impact.ASKS``); or such a step had ended less than the bound before.
     """
     bound_ns = round(_bound_s(tables, "ends_within_s", ENDS_WITHIN_S) * NS)
     for life in tables.lives.values():
         hung = Window(life.asked_ns, life.ended_ns) if life.asked_ns and life.ended_ns else Window(0, 0)
-        frozen = any(pause.meets(hung) for pause in life.paused)
-        if hung.length_ns > bound_ns and not frozen and not tables.host_stalled(hung):
+        first = Window(life.asked_ns, life.asked_ns + bound_ns)
+        frozen = any(pause.meets(first) for pause in life.paused)
+        began = tables.black_box or life.last_sign_ns
+        if hung.length_ns > bound_ns and began and not frozen and not tables.host_stalled(first):
             closed = 0 < life.closed_ns <= life.ended_ns
-            excuse = "brokers out of reach" if _disturbed(tables, life, hung) else ""
+            excuse = "another fault" if _disturbed(tables, life, first, bound_ns) else ""
             cause = "after its client was closed" if closed else ""
             yield Detection("hung-shutdown", -1, (life.incarnation,), cause, excuse, -1, *hung)
 
 
-def _disturbed(tables: Tables, life: Life, hung: Window) -> bool:
-    """Whether a step hit the member or brokers in that time, apart from the last one that began before it and hit the
-    member: that one asked it to end."""
-    hits = [step for step in tables.steps if step.begun_ns and (step.brokers or life.incarnation in step.members)]
-    asking = [step for step in hits if step.begun_ns <= hung.begin_ns and not step.brokers]
-    asked_by = max(asking, key=lambda step: step.begun_ns, default=None)
-    return any(step is not asked_by and step.in_effect.meets(hung) for step in hits)
+def _disturbed(tables: Tables, life: Life, window: Window, after_ns: int) -> bool:
+    """Whether a step may have delayed the end of a member in a window, or ended at most ``after_ns`` before it."""
+    own, since = member_of(life.incarnation), Window(window.begin_ns - after_ns, window.end_ns)
+    for step in tables.steps:
+        hit = step.brokers or not step.members or own in map(member_of, step.members)
+        asks = Impact.ASKS in step.impact and not step.brokers
+        if step.begun_ns and hit and not asks and step.in_effect.meets(since):
+            return True
+    return False
 
 
 def _had_a_namesake(tables: Tables, life: Life) -> bool:

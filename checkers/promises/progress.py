@@ -9,7 +9,7 @@ from typing import ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.model.findings import kinds_of, usual_severity
 
-ENDS_WITHIN_S = 15.0  # faults that ask a member to end kill it then
+ENDS_WITHIN_S = 15.0  # faults that ask a member to end wait no longer
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Progress:
     still, a partition has no owner, a member that owns partitions neither polls nor processes, the group rebalances.
 
     The group consumes everything before the drain ends. No member ends without a fault that explains it, and each one
-    that is asked to end (SIGTERM) does so within ``ends_within_s`` seconds, if brokers are in reach. During a
+    that is asked to end (SIGTERM) does so within ``ends_within_s`` seconds, unless another fault delays it. During a
     fault, a partition that it does not touch does not stand still for longer either (except in the eager protocol,
     where everything stops).
 
@@ -26,7 +26,7 @@ class Progress:
         within_s: the bound, in seconds.
         recovers_within_s: after each single fault, deliveries of every partition with waiting records resume within
             so many seconds; None: no bound.
-        ends_within_s: the bound for the end of a member, in seconds, at most 15: then the harness kills it.
+        ends_within_s: the bound for the end of a member, in seconds, at most 15: faults wait no longer.
     """
 
     within_s: float = 30.0
@@ -42,8 +42,8 @@ class Progress:
                 raise ScenarioError(f"Progress {name} must be a number of seconds above 0, found {value!r}")
         if self.ends_within_s > ENDS_WITHIN_S:
             raise ScenarioError(
-                f"Progress ends_within_s is {self.ends_within_s:g}; faults kill a member that was asked to end after "
-                f"{ENDS_WITHIN_S:g} s, so it can be at most that"
+                f"Progress ends_within_s is {self.ends_within_s:g}; faults wait {ENDS_WITHIN_S:g} s for a member that "
+                "they asked to end, so it can be at most that"
             )
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:

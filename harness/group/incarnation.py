@@ -7,6 +7,8 @@ reports everything else itself.
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal as signals
 import threading
 from collections import deque
@@ -65,6 +67,7 @@ class Incarnation:
         self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
         self._exit_code: int | None = None
         self._sent: dict[int, int] = {}  # signal -> when it was first sent
+        self._ended_ns = 0  # when the kernel reported its end
         self._place = ""  # where it was when it was killed, because it did not end as requested
         self._config = {**config, "actor": actor, "run": str(home.history)}
         self._file = file = home.owner.directory / "config" / f"{actor}.json"
@@ -87,6 +90,7 @@ class Incarnation:
             self._process = programs.start_instrumented(here, elsewhere, interpreter.command, file, self.log, path[0])
         else:
             self._process = (elsewhere or here)(argv, log=self.log, env=env)
+        threading.Thread(target=self._watch_end, daemon=True).start()
         several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)
         self.live = ProcessConsumers(home.history / "events", actor, self._process.pid, several)
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
@@ -103,6 +107,18 @@ class Incarnation:
                     self._note_ends(int(code))
             return self._exit_code
 
+    def _watch_end(self) -> None:
+        """Wait for the end of the process and take its time: it may be reaped much later."""
+        with suppress(OSError):  # it has been reaped already
+            handle = os.pidfd_open(self._process.pid)
+            try:
+                ended = select.poll()
+                ended.register(handle, select.POLLIN)
+                ended.poll()
+                self._ended_ns = now_ns()
+            finally:
+                os.close(handle)
+
     def _note_ends(self, code: int) -> None:
         """Write how all consumers in it ended, and which events were not recorded."""
         self.live.refresh()
@@ -113,11 +129,13 @@ class Incarnation:
         asked = {"asked_ns": asked_ns, **({"place": self._place} if self._place else {})} if asked_ns else {}
         ended_ns = min((at_ns for number, at_ns in self._sent.items() if number in ENDING), default=0)
         for actor, (at_ns, how) in self.live.ends(self._how(code), ended_ns).items():
-            polled_ns = last_poll_ns(self._segments, actor)
+            sooner, polled_ns = bool(at_ns), last_poll_ns(self._segments, actor)
             waited = polled_ns >= (at_ns or now_ns())  # in its last poll, to its end
             polled = {"polled_ns": polled_ns} if polled_ns and not waited else {}
+            at_ns = at_ns or self._ended_ns
             when = {"begin_ns": at_ns, "end_ns": at_ns} if at_ns else {}
-            detail = {"exit_code": None if at_ns else code, "how": how, **polled, **({} if at_ns else asked)}
+            own = {"exit_code": None} if sooner else {"exit_code": code, **asked}
+            detail = {**own, "how": how, **polled}
             self._events.note(EventKind.ENDED, actor=actor, detail=detail, **when)
 
     def _how(self, code: int) -> str:
@@ -196,8 +214,9 @@ class Incarnation:
             if self._exit_code is None and self._process.poll() is None:
                 if number == signals.SIGKILL and self._is_late():
                     self._place = self._print_stacks()
-                self._sent.setdefault(number, now_ns())
+                at_ns = now_ns()
                 self._process.send_signal(signals.Signals(number))
+                self._sent.setdefault(number, at_ns)  # only now: the engine of a container may have refused it
 
     def _is_late(self) -> bool:
         """Whether it should have ended, and can print where it is: Python on this machine, no child of the command."""

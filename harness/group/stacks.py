@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)$')
-_LIBRARIES = re.compile(r"/(?:lib/python[\d.]+|site-packages|dist-packages)/|^<frozen ")
+_LIBRARIES = re.compile(r"/lib(?:32|64)?/(?:python|pypy)[\d.]+t?/|/(?:site|dist)-packages/|^<frozen ")
 _INSTRUMENT = "/fencepost_member/"
 
 
@@ -40,12 +40,11 @@ def complete(text: str) -> bool:
 
 
 def place(text: str) -> str:
-    """Where the main thread is: its innermost frame in the program itself; empty: there are no stacks.
+    """Where the main thread is: its innermost frame in the program itself; empty: it is not among the stacks.
 
     If it is nowhere in a program of the user's, the innermost frame that is in no library.
     """
-    found = threads(text)
-    frames: Sequence[Frame] = next(filter(_is_main, found), found[-1] if found else [])
+    frames: Sequence[Frame] = next(filter(_is_main, threads(text)), [])
     ours = [frame for frame in frames if not _LIBRARIES.search(frame.file)] or [*frames]
     own = (frame for frame in ours if _INSTRUMENT not in frame.file)
     return str(next(own, ours[0] if ours else ""))

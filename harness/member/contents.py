@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from fencepost_member.config import ConfigError
+from fencepost_member.payload import HEADER, SOURCE
 from fencepost_member.user_functions import values_of
 
 SAMPLES = ".jsonl"  # a payload with this suffix is a file of sample messages
 FIELDS = ("key", "value", "headers")
+OURS = (HEADER, SOURCE)  # in messages that were copied from a run
 
 
 class Content(NamedTuple):
@@ -102,11 +104,14 @@ def _sample(line: str, place: str) -> Content:
     if not isinstance(found, dict) or not {*found} <= {*FIELDS}:
         what = "the fields %s" % ", ".join(map(repr, found)) if isinstance(found, dict) else type(found).__name__
         raise ConfigError("%s: expected a JSON object with %s, found %s" % (place, ", ".join(FIELDS), what))
-    headers = found.get("headers") or {}
+    headers = {} if found.get("headers") is None else found["headers"]
     if not isinstance(headers, dict):
         raise ConfigError("%s: expected headers as an object, found %s" % (place, type(headers).__name__))
-    named = tuple((name, _encoded(value)) for name, value in headers.items())
-    return Content(_encoded(found.get("key")), _encoded(found.get("value")), named)
+    try:
+        named = tuple((name, _encoded(value)) for name, value in headers.items() if name not in OURS)
+        return Content(_encoded(found.get("key")), _encoded(found.get("value")), named)
+    except UnicodeEncodeError as error:
+        raise ConfigError("%s: expected text, found half of a character (%s)" % (place, error)) from error
 
 
 def _encoded(value: Any) -> Optional[bytes]:

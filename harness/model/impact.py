@@ -17,6 +17,7 @@ class Impact(StrEnum):
 
     FREEZES = "freezes"  # the process does not run from the proof to the undo, so it cannot notice anything meanwhile
     ENDS = "ends"  # it ends, at once or later: the member is not to blame if it ends again or is refused at its restart
+    ASKS = "asks"  # it asks the process to end (SIGTERM), and puts nothing out of its reach
     DELAYS = "delays"  # records in flight may be late: their durations say nothing about the member's handler
     DUPLICATES = "duplicates"  # another process uses its ``group.instance.id``: the brokers must refuse one of the two
 

@@ -13,7 +13,7 @@ from fencepost.runner.phases import Phases
 from fencepost.scenario.run_topics import RunTopics
 from fencepost.scenario.scenario import Scenario
 
-STOP_S = 20.0  # longer than any promise permits
+STOP_S = 20.0  # longer than the bound of any promise
 
 
 def drain(

@@ -931,29 +931,39 @@ def a_client_gives_up(h: HistoryBuilder, way: str) -> None:
     "just in time",
     "never asked",
     "frozen meanwhile",
+    "frozen too late=-",
     "the host stood still",
-    "a broker is away=brokers out of reach",
-    "it is cut off=brokers out of reach",
-    "a broker was away before=-",
+    "a broker is away=another fault",
+    "a broker was away just before=another fault",
+    "a broker was away long before=-",
+    "a broker is away too late=-",
+    "it is cut off=another fault",
+    "its former life was cut off=another fault",
     "another member is cut off=-",
+    "the coordinator moves=another fault",
 )
 def a_member_that_does_not_end(h: HistoryBuilder, way: str) -> None:
     a, _ = members(h)
     a.assigned(1)
-    h.fault("bounce", 2.9, members=(A,))
-    if way == "frozen meanwhile":
-        h.fault("pause", 4, 6, step=1, members=(A,))
+    h.fault("bounce", 17.4, members=(A,))
+    brokers = {
+        "a broker is away": (19, 21),
+        "a broker was away just before": (3, 4),
+        "a broker was away long before": (1.2, 1.3),
+        "a broker is away too late": (36, 37),
+    }
+    if way in brokers:
+        h.fault("kill", *brokers[way], step=1, brokers=(1,))
+    cut = {"it is cut off": A, "its former life was cut off": "member-0.0", "another member is cut off": B}
+    if way in cut:
+        h.fault("black_hole", 16, 21, step=1, members=(cut[way],))
+    if way.startswith("frozen"):
+        h.fault("pause", *((36, 37) if way == "frozen too late" else (19, 21)), step=1, members=(A,))
     if way == "the host stood still":
-        h.stall(8, 9)
-    if way == "a broker is away":
-        h.fault("kill", 2, 6, step=1, brokers=(1,))
-    if way == "it is cut off":
-        h.fault("black_hole", 1, 6, step=1, members=(A,))
-    if way == "a broker was away before":
-        h.fault("kill", 1.5, 2.5, step=1, brokers=(1,))
-    if way == "another member is cut off":
-        h.fault("black_hole", 2, 6, step=1, members=(B,))
-    a.die(17.9 if way == "just in time" else 18.1, asked=None if way == "never asked" else 3)
+        h.stall(22, 23)
+    if way == "the coordinator moves":
+        h.fault("move_coordinator", 19, step=1)
+    a.die(32.4 if way == "just in time" else 40, exit_code=-9, asked=None if way == "never asked" else 17.5)
 
 
 @case(("hung-shutdown", "after its client was closed", "", (A,)), "in time")

@@ -103,7 +103,7 @@ ALL: list[Promise] = [
         (Progress(), "dead-member", "FENCED_INSTANCE_ID", "", "violation"),
         (Progress(), "dead-member", "SIGKILL", "", "violation"),
         (Progress(), "hung-shutdown", "", "", "violation"),
-        (Progress(), "hung-shutdown", "", "brokers out of reach", "permitted"),
+        (Progress(), "hung-shutdown", "", "another fault", "permitted"),
         (Commits(), "commit-ahead", "", "", "violation"),
         (Commits("before-processing"), "commit-ahead", "", "", "permitted"),
         (Commits("before-processing"), "wrong-start", "seek", "", "violation"),

@@ -19,6 +19,7 @@ from fencepost.schedule.entries import ScheduledFault, at
 from fencepost.schedule.fault_tolerance import ends_for_good, lost_guarantees
 from fencepost.targets import member
 from fencepost.witnesses.base import Observation
+from fencepost.witnesses.processes import GONE
 from fencepost.workloads import PollLoop
 
 TO = ("roundrobin", "range")
@@ -118,6 +119,9 @@ class Bounceable:
 
     def wait_ended(self, within_s: float) -> int:
         return 0
+
+    def state(self) -> str:
+        return GONE
 
     def launch(self, *, protocol: str, assignors: str) -> None:
         self.begun.append(("launched", protocol, assignors))

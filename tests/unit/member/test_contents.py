@@ -46,6 +46,7 @@ def test_values_and_headers_are_text_or_json_or_nothing(tmp_path: Path) -> None:
         samples(tmp_path, {"key": {"id": 1}, "value": "ü", "headers": {"type": "order", "n": 2, "no": None}}, "")
     )
     assert one == Content(b'{"id": 1}', "ü".encode(), (("type", b"order"), ("n", b"2"), ("no", None)))
+    assert read(samples(tmp_path, {"headers": {"fencepost": "of a run", "a": "b"}}))[0].headers == (("a", b"b"),)
     assert read(samples(tmp_path, {"key": "gone", "value": None})) == [Content(b"gone", None)]
 
 
@@ -60,6 +61,8 @@ def test_values_and_headers_are_text_or_json_or_nothing(tmp_path: Path) -> None:
             "line 1: expected a JSON object with key, value, headers, found the fields 'id', 'cents'",
         ),
         (({"headers": [1]},), "line 1: expected headers as an object, found list"),
+        (({"headers": []},), "line 1: expected headers as an object, found list"),
+        (('{"value": "\\ud800"}',), "line 1: expected text, found half of a character"),
         (({"key": "a"}, {"value": 1}), "has samples with a key and samples without one"),
     ],
 )

@@ -11,7 +11,8 @@ DECLARED = {
     "pause": {Impact.FREEZES, Impact.DELAYS},
     "stall": {Impact.DELAYS},
     "kill": {Impact.ENDS},
-    "bounce": {Impact.ENDS},
+    "bounce": {Impact.ENDS, Impact.ASKS},
+    **{name: {Impact.ASKS} for name in ("scale_in", "change_assignor", "change_protocol")},
     "duplicate_instance": {Impact.DUPLICATES, Impact.DELAYS},
 }
 
