@@ -12,12 +12,12 @@ from fencepost.errors import WaitTimeout
 from fencepost.history import EventKind
 from fencepost.interfaces import Evidence, FaultContext, Injection, Target
 from fencepost.interfaces.process import MemberNode
+from fencepost.model.impact import ASKED_S
 from fencepost.model.settings import STRATEGY
 from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
 from fencepost.witnesses.members import ROUND_S
 from fencepost.witnesses.processes import GONE, ProcessIdentity, ended, kill_late
 
-STOP_S = 15.0  # a member finishes its record, commits and leaves
 PROOF_S = ROUND_S  # it can join only between two rebalances of the group
 
 
@@ -81,7 +81,7 @@ def bounce(
     bounced = [_stopped(world, number, to) for number in target.members]
 
     def proven() -> Evidence:
-        stopped = witness(lambda: ended([one.life for one in bounced], {0: "cleanly"}), STOP_S)
+        stopped = witness(lambda: ended([one.life for one in bounced], {0: "cleanly"}), ASKED_S)
         if not stopped.took_effect:
             kill_late([one.life for one in bounced])
             return stopped
@@ -94,7 +94,7 @@ def bounce(
             one.member.signal(signal.SIGTERM)
         for one in bounced:
             with suppress(WaitTimeout):
-                one.member.wait_ended(STOP_S)
+                one.member.wait_ended(ASKED_S)
         kill_late(ProcessIdentity.of(one.member) for one in bounced)
         for one in bounced:
             one.begin(one.before)

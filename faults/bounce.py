@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.interfaces import FaultContext, Injection, Target
-from fencepost.model.impact import Impact
+from fencepost.model.impact import ASKED_S, Impact
 from fencepost.witnesses.base import CallbackInjection, Observation, witness
 from fencepost.witnesses.coordinator_location import out_of_sync
 from fencepost.witnesses.processes import ended, lives_of, reborn, start_again
 
-STOP_S = 15.0  # a member finishes its record, commits and leaves; a broker hands over its partitions
 START_S = 5.0
 SYNC_S = 60.0  # a broker starts and copies the records written meanwhile
 # A JVM that shut down cleanly after SIGTERM ends with 128 + 15.
@@ -56,7 +55,7 @@ class Bounce:
             return replace(born, missing=f"not in sync: {', '.join(behind)}" if behind else "")
 
         return CallbackInjection(
-            proven=lambda: witness(lambda: ended(lives, CLEAN), STOP_S),
+            proven=lambda: witness(lambda: ended(lives, CLEAN), ASKED_S),
             undo=lambda: start_again(lives),
             healed=lambda: witness(back, SYNC_S if self.in_sync else START_S),
         )

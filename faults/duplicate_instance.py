@@ -16,13 +16,12 @@ from fencepost.history import NAME_TAKEN, EventKind
 from fencepost.interfaces import Evidence, FaultContext, Injection, Target
 from fencepost.interfaces.process import MemberNode
 from fencepost.model import Inventory, serialization
-from fencepost.model.impact import Impact
+from fencepost.model.impact import ASKED_S, Impact
 from fencepost.schedule.selectors import Idle
 from fencepost.witnesses.base import CallbackInjection, Observation, all_of, witness
 from fencepost.witnesses.processes import GONE, ProcessIdentity, SuspendHold, pids
 
 PROOF_S = 30.0
-STOP_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class _Pair:
     def undo(self) -> None:
         self.wake()
         self.newcomer.signal(signal.SIGTERM)
-        self.newcomer.wait_ended(STOP_S)
+        self.newcomer.wait_ended(ASKED_S)
         self.member.start()
 
     def healed(self) -> Observation:

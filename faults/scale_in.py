@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.interfaces import Evidence, FaultContext, Injection, Target
-from fencepost.model.impact import Impact
+from fencepost.model.impact import ASKED_S, Impact
 from fencepost.witnesses.base import CallbackInjection, witness
 from fencepost.witnesses.processes import ended, kill_late, lives_of
-
-STOP_S = 15.0  # a member finishes its record, commits and leaves
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class ScaleIn:
             life.node.signal(signal.SIGTERM)
 
         def left() -> Evidence:
-            seen = witness(lambda: ended(lives, {0: "cleanly"}), STOP_S)
+            seen = witness(lambda: ended(lives, {0: "cleanly"}), ASKED_S)
             kill_late(lives)
             return seen
 

@@ -12,7 +12,7 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import LoopConfig
-from fencepost_member.contents import SAMPLES
+from fencepost_member.contents import SAMPLES, are_samples
 
 TRANSACTION_S = 10.0  # well below the time-out after which brokers abort a transaction
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -119,7 +119,7 @@ def check_options(workload: Load) -> None:
             each other.
     """
     for name, value in vars(workload).items():
-        if name == "payload" and value.endswith(SAMPLES):
+        if name == "payload" and are_samples(value):
             continue
         if name in ("handler", "payload", "effects") and value and not _FUNCTION.fullmatch(value):
             file = f", or a file of sample messages, {SAMPLES}" if name == "payload" else ""

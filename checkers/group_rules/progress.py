@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.detections import Detection, blamed, member_of
-from fencepost.checkers.promises.progress import ENDS_WITHIN_S
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Life, PerformedStep, Window
 from fencepost.history import NAME_TAKEN
-from fencepost.model.impact import Impact
+from fencepost.model.impact import ASKED_S, Impact
 
 if TYPE_CHECKING:
     from fencepost.checkers.group_rules.rule import Rule
@@ -147,7 +146,7 @@ def hung_shutdown(tables: Tables) -> Iterator[Detection]:
     was over, a step was in effect that hit brokers, this member in any of its lives, or the whole cluster, and does not
     just ask members to end (``Impact.ASKS``); or such a step had ended less than the bound before.
     """
-    bound_ns = round(_bound_s(tables, "ends_within_s", ENDS_WITHIN_S) * NS)
+    bound_ns = round(_bound_s(tables, "ends_within_s", ASKED_S) * NS)
     for life in tables.lives.values():
         hung = Window(life.asked_ns, life.ended_ns) if life.asked_ns and life.ended_ns else Window(0, 0)
         first = Window(life.asked_ns, life.asked_ns + bound_ns)

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from fencepost.errors import ScenarioError
 from fencepost.model.findings import kinds_of, usual_severity
-
-ENDS_WITHIN_S = 15.0  # faults that ask a member to end wait no longer
+from fencepost.model.impact import ASKED_S
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Progress:
 
     within_s: float = 30.0
     recovers_within_s: float | None = None
-    ends_within_s: float = ENDS_WITHIN_S
+    ends_within_s: float = ASKED_S
     kinds: ClassVar[Mapping[str, str]] = kinds_of("progress")
 
     def __post_init__(self) -> None:
@@ -40,9 +39,9 @@ class Progress:
             number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
             if not number and (name, value) != ("recovers_within_s", None):
                 raise ScenarioError(f"Progress {name} must be a number of seconds above 0, found {value!r}")
-        if self.ends_within_s > ENDS_WITHIN_S:
+        if self.ends_within_s > ASKED_S:
             raise ScenarioError(
-                f"Progress ends_within_s is {self.ends_within_s:g}; faults wait {ENDS_WITHIN_S:g} s for a member that "
+                f"Progress ends_within_s is {self.ends_within_s:g}; faults wait {ASKED_S:g} s for a member that "
                 "they asked to end, so it can be at most that"
             )
 

@@ -180,8 +180,7 @@ def judged(row: CardRow, run: Path, verdict: Verdict, prefix: str = "") -> CardR
     which the card leaves out."""
     folder = folders.read(run)
     story = build(folder)
-    took_effect = [fault for fault in story.faults if fault.took_effect]
-    begun = sorted(fault.begin_ns for fault in took_effect)
+    disrupted = sorted((fault.begin_ns, fault.end_ns) for fault in story.faults if fault.took_effect)
     phases = {phase.name: phase for phase in story.phases}
     violations = [f for c in verdict.checks for f in c.findings if f.severity is Severity.VIOLATION]
     counts = {f.kind: f.count for f in violations}
@@ -191,8 +190,8 @@ def judged(row: CardRow, run: Path, verdict: Verdict, prefix: str = "") -> CardR
         result=RESULTS[verdict.validity],
         reason=verdict_summary.why(folder, story.faults).replace(prefix, ""),
         lost=max(sum(counts.get(kind, 0) for kind in LOST), counts.get(WITHOUT_EFFECT, 0)),
-        disruptions=len(begun),
-        rebalances=sum(one["begin_ns"] >= begun[0] for one in verdict.rebalances) if begun else None,
+        disruptions=len(disrupted),
+        rebalances=sum(one["begin_ns"] >= disrupted[0][0] for one in verdict.rebalances) if disrupted else None,
         records=int(verdict.measures.get("records_acknowledged") or 0),
         kind=worst.finding.kind if worst else "",
         finding=worst.sentence.replace(prefix, "") if worst else "",
@@ -201,7 +200,6 @@ def judged(row: CardRow, run: Path, verdict: Verdict, prefix: str = "") -> CardR
     )
     if "chaos" not in phases or "delivered" not in {path.parent.name for path in run.glob("history/*/*.parquet")}:
         return seen
-    disrupted = [(fault.begin_ns, fault.end_ns or fault.begin_ns) for fault in took_effect]
     times = measure(run, disrupted, phases["chaos"].begin_ns, phases["chaos"].end_ns)
-    latency = {period: dict(found._asdict()) for period, found in times.latency.items()}
+    latency = {period: found._asdict() for period, found in times.latency.items()}
     return replace(seen, **{**times._asdict(), "latency": latency})

@@ -101,13 +101,14 @@ def measure(run: Path, disrupted: Sequence[tuple[int, int]], warm_ns: int, ended
 
 
 def periods(
-    disrupted: Sequence[tuple[int, int]], normal_after_s: float | None, warm_ns: int, ended_ns: int
+    disrupted: Sequence[tuple[int, int]], normal_s: float | None, warm_ns: int, ended_ns: int
 ) -> dict[str, tuple[int, int]]:
-    """The periods of ``ServiceTimes.latency``, each from one moment to another, in nanoseconds."""
+    """The periods of ``ServiceTimes.latency``, each from one moment to another, in nanoseconds; ``normal_s``: see its
+    ``normal_after_s``."""
     if not disrupted:
         return {"before": (warm_ns, ended_ns)}
     first_ns, healed_ns = min(begin_ns for begin_ns, _ in disrupted), max(end_ns for _, end_ns in disrupted)
-    over_ns = ended_ns if normal_after_s is None else max(healed_ns, first_ns + round(normal_after_s * NS))
+    over_ns = ended_ns if normal_s is None else max(healed_ns, first_ns + round(normal_s * NS))
     found = {"before": (warm_ns, first_ns), "during": (first_ns, min(over_ns, ended_ns))}
     return {**found, "after": (over_ns, ended_ns)} if over_ns < ended_ns else found
 

@@ -18,7 +18,7 @@ from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import Interpreter, Supervised
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
-from fencepost_member.contents import SAMPLES
+from fencepost_member.contents import are_samples
 
 __all__ = ["Incarnation", "Interpreter", "MemberHandle", "RecordCounts", "RunPaths", "RunningGroup", "make", "stop"]
 
@@ -213,7 +213,7 @@ def make(
         members.append(MemberHandle(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
-    if str(options.get("payload", "")).endswith(SAMPLES):  # producers work in another folder
+    if are_samples(str(options.get("payload", ""))):  # producers work in another folder
         options["payload"] = str(Path(options["payload"]).absolute())
     common = {
         **options,

@@ -235,9 +235,8 @@ def _life_with(life: Life, event: Event) -> Life:
         polled_ns = _number(detail, "polled_ns")
         last = (Window(polled_ns, ended_ns),) if polled_ns else ()
         signal, asked_ns = _signal(detail.get("exit_code")), _number(detail, "asked_ns")
-        life = replace(life, signal=signal, asked_ns=asked_ns, place=str(detail.get("place") or ""))
-        life = replace(life, unpolled=(*life.unpolled, *last))
-        return replace(life, ended_ns=ended_ns, how=how)
+        life = replace(life, signal=signal, asked_ns=asked_ns, unpolled=(*life.unpolled, *last))
+        return replace(life, ended_ns=ended_ns, how=how, place=str(detail.get("place") or ""))
     return life
 
 

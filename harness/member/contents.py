@@ -16,6 +16,11 @@ FIELDS = ("key", "value", "headers")
 OURS = (HEADER, SOURCE)  # in messages that were copied from a run
 
 
+def are_samples(payload: str) -> bool:
+    """Whether a payload is a file of sample messages; otherwise it is a function."""
+    return payload.endswith(SAMPLES)
+
+
 class Content(NamedTuple):
     """What a record contains, besides our header. A value of None is a tombstone."""
 
@@ -70,7 +75,7 @@ def contents_of(payload: str, keys: int) -> Contents:
     Raises:
         ConfigError: there is no such function, or a line of the file is no sample.
     """
-    return FromSamples(payload, keys) if payload.endswith(SAMPLES) else FromFunction(payload, keys)
+    return FromSamples(payload, keys) if are_samples(payload) else FromFunction(payload, keys)
 
 
 def read(path: str) -> List[Content]:

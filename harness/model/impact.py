@@ -11,6 +11,8 @@ from typing import Any
 
 from fencepost.model import serialization
 
+ASKED_S = 15.0  # faults wait so long for a process that they asked to end; a member finishes its record and leaves
+
 
 class Impact(StrEnum):
     """One impact on a member."""

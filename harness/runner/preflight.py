@@ -90,7 +90,7 @@ def _beyond(plan: Plan, abilities: Abilities, backend: str) -> Iterator[str]:
 def check_samples(workload: Workload) -> None:
     """Refuse a file of sample messages that cannot be read. Raises ScenarioError."""
     payload = str(workload.producer_config().get("payload", ""))
-    if payload.endswith(contents.SAMPLES):
+    if contents.are_samples(payload):
         try:
             contents.read(payload)
         except ConfigError as error:

@@ -159,16 +159,19 @@ def kill_late(lives: Iterable[ProcessIdentity]) -> None:
     """Kill processes that were asked to end and still run; one that is stopped cannot have noticed yet."""
     for life in lives:
         if life.state() not in (GONE, STOPPED):
-            life.node.signal(signal.SIGKILL)
-            life.node.wait_ended(KILLED_S)
+            _kill(life)
+
+
+def _kill(life: ProcessIdentity) -> None:
+    life.node.signal(signal.SIGKILL)
+    life.node.wait_ended(KILLED_S)
 
 
 def start_again(lives: Sequence[ProcessIdentity]) -> None:
     """Start a new process of each node. A process that has not ended as requested is killed first."""
     for life in lives:
         if life.state() != GONE:
-            life.node.signal(signal.SIGKILL)
-            life.node.wait_ended(KILLED_S)
+            _kill(life)
         life.node.start()
 
 

@@ -15,6 +15,8 @@ from collections import Counter
 from itertools import cycle
 from pathlib import Path
 
+from in_turns import groups
+
 from fencepost.clusters import local
 from fencepost.clusters.attach.backend import Attachment
 from fencepost.faults import (
@@ -42,10 +44,7 @@ from fencepost.workloads import PollLoop
 
 CONFIG = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
 GROUPS = {
-    "confluent-kafka, eager": Group(protocol="eager", config=CONFIG),
-    "confluent-kafka, cooperative": Group(protocol="cooperative", config=CONFIG),
-    "confluent-kafka, consumer": Group(protocol="consumer", config=CONFIG),
-    "confluent-kafka, cooperative, static": Group(protocol="cooperative", config=CONFIG, static=True),
+    **{f"confluent-kafka, {name}": group for name, group in groups(CONFIG).items()},
     "kafka-python, eager": Group(client="kafka-python", protocol="eager", config=CONFIG),
     "aiokafka, eager": Group(client="aiokafka", protocol="eager", config=CONFIG),
 }

@@ -11,8 +11,17 @@ from typing import Any
 from fencepost.checkers.tables import Tables, load
 from fencepost.clusters import backends
 from fencepost.model import Verdict
+from fencepost.model.settings import PROTOCOLS
 from fencepost.repeat.batch import RunOptions, perform
-from fencepost.scenario.scenario import Scenario
+from fencepost.scenario.scenario import Group, Scenario
+
+
+def groups(config: Mapping[str, Any]) -> dict[str, Group]:
+    """A group of confluent-kafka for each protocol, and one with static members, by name."""
+    return {
+        **{protocol: Group(protocol=protocol, config=config) for protocol in PROTOCOLS},
+        "cooperative, static members": Group(protocol="cooperative", config=config, static=True),
+    }
 
 
 def performed(

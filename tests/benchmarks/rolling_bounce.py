@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from in_turns import by_name, performed
+from in_turns import by_name, groups, performed
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
@@ -28,13 +28,7 @@ from fencepost.schedule.combinators import rolling_deploy
 from fencepost.workloads import PollLoop
 
 RATE_HZ = 500
-CONFIG = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
-GROUPS = {
-    "eager": Group(protocol="eager", config=CONFIG),
-    "cooperative": Group(protocol="cooperative", config=CONFIG),
-    "consumer": Group(protocol="consumer", config=CONFIG),
-    "cooperative, static members": Group(protocol="cooperative", config=CONFIG, static=True),
-}
+GROUPS = groups({"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000})
 
 
 class Bounce(NamedTuple):

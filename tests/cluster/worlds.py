@@ -37,7 +37,7 @@ LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 SILENT_S = 0.5  # whoever gets no answer for so long would have had it long ago, as others do
 BOUNDS = (
     "faults.add_partitions.PROOF_S",
-    "faults.bounce.STOP_S",
+    "faults.bounce.ASKED_S",
     "faults.duplicate_instance.PROOF_S",
     "faults.bounce.START_S",
     "faults.bounce.SYNC_S",
@@ -53,7 +53,7 @@ BOUNDS = (
     "faults.reassign_coordinator.PROOF_S",
     "faults.recreate_topic.PROOF_S",
     "faults.reset_offsets.PROOF_S",
-    "faults.scale_in.STOP_S",
+    "faults.scale_in.ASKED_S",
     "faults.scale_out.START_S",
     "faults.stall.PROOF_S",
     "faults.stall.HEALED_S",
@@ -130,7 +130,7 @@ def comes_back_unchanged(inject: Inject, world: World, fault: Fault) -> Evidence
     honest = Instead(world.members[1], launch=lambda **changes: world.members[1].launch())
     injection = inject(fault, replace(world, members=[world.members[0], honest]), MEMBER)
     with nothing_to_see() as patched:
-        patched.setattr("fencepost.faults._bounced.STOP_S", LONG_S)
+        patched.setattr("fencepost.faults._bounced.ASKED_S", LONG_S)
         return injection.proven()
 
 
