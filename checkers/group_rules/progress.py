@@ -163,7 +163,7 @@ def _disturbed(tables: Tables, life: Life, window: Window, after_ns: int) -> boo
     """Whether a step may have delayed the end of a member in a window, or ended at most ``after_ns`` before it."""
     own, since = member_of(life.incarnation), Window(window.begin_ns - after_ns, window.end_ns)
     for step in tables.steps:
-        hit = step.brokers or not step.members or own in map(member_of, step.members)
+        hit = not step.members or own in map(member_of, step.members)  # a step on brokers names no members
         asks = Impact.ASKS in step.impact and not step.brokers
         if step.begun_ns and hit and not asks and step.in_effect.meets(since):
             return True

@@ -941,6 +941,8 @@ def a_client_gives_up(h: HistoryBuilder, way: str) -> None:
     "its former life was cut off=another fault",
     "another member is cut off=-",
     "the coordinator moves=another fault",
+    "a broker is asked to end=another fault",
+    "it never reported anything",
 )
 def a_member_that_does_not_end(h: HistoryBuilder, way: str) -> None:
     a, _ = members(h)
@@ -963,6 +965,11 @@ def a_member_that_does_not_end(h: HistoryBuilder, way: str) -> None:
         h.stall(22, 23)
     if way == "the coordinator moves":
         h.fault("move_coordinator", 19, step=1)
+    if way == "a broker is asked to end":
+        h.fault("bounce", 19, 21, step=1, brokers=(1,))
+    if way == "it never reported anything":
+        h.ended(C, 40, "killed", -9, asked=17.5)
+        return
     a.die(32.4 if way == "just in time" else 40, exit_code=-9, asked=None if way == "never asked" else 17.5)
 
 
