@@ -15,6 +15,7 @@ from fencepost.checkers.promises import (
     Parked,
     Progress,
     Rebalances,
+    Recovers,
     Requeued,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "Parked",
     "Progress",
     "Rebalances",
+    "Recovers",
     "Requeued",
 ]

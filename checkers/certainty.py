@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from fencepost.checkers.promises.recovers import NO_BASELINE
 from fencepost.checkers.tables import PARTS
 from fencepost.checkers.tables.answers import NOT_SEEN
 from fencepost.checkers.tables.rows import Damage
@@ -59,9 +60,11 @@ def _hurts(damage: Damage, anomaly: Anomaly) -> bool:
     return here or whose(damage.file) in anomaly.members
 
 
-def unseen_answer(anomaly: Anomaly) -> str:
-    """Why it is unknown whether the brokers caused the anomaly; empty if they certainly did not, or if the anomaly
-    itself says that they did."""
+def doubt_of_kind(anomaly: Anomaly) -> str:
+    """Why it is unknown whether the anomaly is a violation, by its cause or excuse: whether brokers caused it, or
+    whether records always wait so long; empty if that is known."""
+    if anomaly.excuse == NO_BASELINE:
+        return f"{NO_BASELINE}: let the load go on for longer before the first fault"
     if anomaly.cause != NOT_SEEN:
         return ""
     return (

@@ -10,10 +10,17 @@ from fencepost.checkers.tables.rows import NS, Damage, PerformedStep
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds that the promises set on durations and repetitions. ``recovers_ns`` 0: no bound is promised."""
+    """The bounds that the promises set on durations and repetitions.
+
+    Attributes:
+        recovers_ns, catches_up_ns: 0: no bound is promised.
+        done_again: how many records may be processed again after each fault; -1: no bound is promised.
+    """
 
     stuck_ns: int = 30 * NS
     recovers_ns: int = 0
+    catches_up_ns: int = 0
+    done_again: int = -1
     loop_deliveries: int = 10
     loop_ns: int = 30 * NS
 

@@ -32,6 +32,13 @@ _LOG = logging.getLogger(__name__)
 ALWAYS = ("faults", "history")
 _WHOLE = "every part of the history is there"
 KIND_OF_DAMAGE, KIND_OF_RECORDS, KIND_OF_FILES = "history-incomplete", "unrecorded-delivery", "damaged-file"
+BOUNDS = {  # option of a promise -> the bound that it sets, and the unit of its value
+    "within_s": ("stuck_ns", NS),
+    "recovers_within_s": ("recovers_ns", NS),
+    "first_record_within_s": ("recovers_ns", NS),
+    "lag_normal_within_s": ("catches_up_ns", NS),
+    "duplicates_per_disruption": ("done_again", 1),
+}
 DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
@@ -102,12 +109,13 @@ def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
 
 
 def _bounds(promises: Iterable[Promise]) -> Bounds:
-    """The time limits that the promises set; of several, the strictest."""
-    bounds = {"stuck_ns": "within_s", "recovers_ns": "recovers_within_s"}
-    set_s = {
-        bound: [s for p in promises if (s := getattr(p, name, None)) is not None] for bound, name in bounds.items()
-    }
-    return replace(Bounds(), **{bound: round(min(within) * NS) for bound, within in set_s.items() if within})
+    """The bounds that the promises set; of several, the strictest."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for promise in promises:
+        for option, (bound, unit) in BOUNDS.items():
+            if (value := getattr(promise, option, None)) is not None:
+                found[bound].append(round(value * unit))
+    return replace(Bounds(), **{bound: min(values) for bound, values in found.items()})
 
 
 def _find(run: Path, tables: Tables, find: Detector, bounds: Bounds) -> tuple[list[Anomaly], JudgedCounts, str]:
@@ -186,7 +194,7 @@ class _Judging:
 
         A certain violation counts, whatever else is in doubt.
         """
-        own = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds]
+        own = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds and self._beyond_bound(a)]
         doubted = {a: doubt for a in own if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
         judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in own]
         findings = tuple(_findings(self.tables, judged, str(self.promise)))
@@ -205,6 +213,14 @@ class _Judging:
             validity, reason = Validity.VALID, f"kept over {facts:,} {self.needs.unit}{without}"
         return Check(self.name, str(self.promise), validity, facts, reason, findings)
 
+    def _beyond_bound(self, anomaly: Anomaly) -> bool:
+        """Whether an anomaly lasted for longer than this promise permits: another one may have a stricter bound."""
+        if anomaly.kind != "slow-recovery":
+            return True
+        own = (getattr(self.promise, option, None) for option, (bound, _) in BOUNDS.items() if bound == "recovers_ns")
+        within_s = next((value for value in own if value is not None), 0)
+        return anomaly.to_ns - anomaly.from_ns > within_s * NS
+
     def _severity(self, anomaly: Anomaly) -> Severity:
         kind = judged_as(anomaly.kind, anomaly.cause)
         cause = anomaly.cause if kind == anomaly.kind else ""
@@ -213,8 +229,8 @@ class _Judging:
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty if it is certain."""
         by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
-        if unseen := certainty.unseen_answer(anomaly):
-            return f"{anomaly.kind} was seen, but {unseen}"
+        if doubt := certainty.doubt_of_kind(anomaly):
+            return f"{anomaly.kind} was seen, but {doubt}"
         if damage := certainty.missing_evidence(anomaly, self.damage, self.tables.black_box, by_effect):
             return f"{anomaly.kind} was seen, but missing evidence may explain it: {damage}"
         if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and metrics.stalled(

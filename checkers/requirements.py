@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fencepost.checkers.counts import JudgedCounts
+from fencepost.checkers.group_rules.recovery import faults_measured
 from fencepost.checkers.tables import Tables
 
 
@@ -97,6 +98,14 @@ _NEEDS = {
         f"{_LONGER}; none count if the run did not complete its drain",
         lambda t, f: f.judged if t.quiet.end_ns else 0,
         _asked_for_once,
+    ),
+    "recovers": Requirement(
+        _ALL | {"produced", "log", "host"},
+        "faults",
+        "after none of them was there as much time as is promised, before the next one began or chaos_s was over: "
+        "leave more time between faults",
+        lambda t, f: faults_measured(t),
+        lambda t: 1,
     ),
     "progress": Requirement(
         _ALL | {"produced", "log", "offsets", "requests", "host"},

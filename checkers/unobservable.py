@@ -18,6 +18,10 @@ from collections.abc import Iterable, Mapping
 from fencepost.checkers.tables import Tables
 from fencepost.model.findings import ALWAYS, AT_MOST_ONCE, FINDINGS
 
+NO_ORDER = (
+    "no order of the effects is known: set effects_in_order of the workload if its function lists them in the order "
+    "in which they were written"
+)
 BY_EFFECT = "an effect shows neither which member processed its record nor when"
 
 
@@ -26,11 +30,13 @@ def unobservable(tables: Tables) -> Mapping[str, str]:
     kinds = FINDINGS.values()
     if tables.black_box:
         return {kind.name: f"a black box does not report {kind.unreported}" for kind in kinds if kind.unreported}
+    ordered = any(promise.get("in_order") for promise in tables.promised("effects"))
+    found = {"effects-out-of-order": NO_ORDER} if ordered and not tables.effects_in_order else {}
     if not tables.by_effect:
-        return {}
+        return found
     once = any(promise.get("level") == AT_MOST_ONCE for promise in tables.promised("delivery"))
     hidden = {ALWAYS, AT_MOST_ONCE} if once else {ALWAYS}
-    return {kind.name: BY_EFFECT for kind in kinds if kind.hidden_by_effects in hidden}
+    return {**found, **{kind.name: BY_EFFECT for kind in kinds if kind.hidden_by_effects in hidden}}
 
 
 def hidden_kinds(tables: Tables) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """The exceptions that Fencepost raises, with their meanings and remedies.
 
 Each message has what was expected, what was found, and what to do. An exception that only one module raises and
-catches (``fencepost.evidence.dump_parser.DamagedDumpError``) is defined in that module, as a ``FencepostError`` too.
+catches (``DamagedDumpError`` of the dump parser) is defined in that module, as a ``FencepostError`` too.
 The member package, which runs without the rest, has its own ``ConfigError``.
 """
 

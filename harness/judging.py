@@ -57,7 +57,7 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
 def _seal_what_was_left(folder: RunFolder) -> None:
     """Seal a history that was never sealed, or whose sealing was interrupted. If only ``seal.json`` is missing, the
     history stays as it is: it is damaged, and its state when it was sealed is unknown."""
-    from fencepost.evidence.seal import REPORT, seal
+    from fencepost.evidence.sealing.seal import REPORT, seal
 
     left = not os.path.lexists(folder.history / "events.parquet") or listed(folder.path, "history/segments/*.seg")
     if os.path.lexists(folder.path / REPORT) or not left or any(strangers(folder.path)):

@@ -202,7 +202,7 @@ BROKEN = [
     ("libraries_stay_in_their_place", "harness/group/running_group.py", "from toxiproxy import Toxiproxy"),
     ("libraries_stay_in_their_place", "harness/scenario/scenario.py", "import numpy as np"),
     ("libraries_stay_in_their_place", "harness/plugin.py", "import rich"),
-    ("libraries_stay_in_their_place", "harness/member/recorder.py", "import numpy"),
+    ("libraries_stay_in_their_place", "harness/member/recording/recorder.py", "import numpy"),
     ("libraries_stay_in_their_place", "harness/history/run_folder.py", "from tests.unit import helpers"),
     ("members_run_on_old_python", "harness/member/loop.py", "match 1:\n    case 1:\n        pass"),
     ("members_run_on_old_python", "harness/member/loop.py", "def f[T](x: T) -> T: ..."),

@@ -12,7 +12,7 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost_member.adapters import AdapterFeature
 from fencepost_member.config import LoopConfig
-from fencepost_member.contents import SAMPLES, are_samples
+from fencepost_member.producing.contents import SAMPLES, are_samples
 
 TRANSACTION_S = 10.0  # well below the time-out after which brokers abort a transaction
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

@@ -30,7 +30,7 @@ class ExclusiveWrites(Load):
     resumes, it writes the records in flight at the same time as the next owner. The store is one SQLite file in the
     run's history, or a separate schema for each run in a PostgreSQL database.
 
-    See ``Load`` for the records that producers write, and ``fencepost_member.store`` for leases and fences.
+    See ``Load`` for the records that producers write, and ``fencepost_member.processing.store`` for leases and fences.
 
     Attributes:
         fence: ``token`` (the store refuses a member whose lease has a newer holder), ``lease`` (the same lock without a

@@ -33,10 +33,13 @@ class OwnProgram(Load):
             directory: ``function(settings)`` returns an iterable of all effects so far, each named by its record's
             ``(topic, partition, offset)``, or by the ``seq`` that ``payload`` received (with one producer). An effect
             that exists twice is listed twice. ``settings`` configure a client of the cluster, in librdkafka's terms.
+        effects_in_order: the function lists the effects in the order in which they were written: by a sequence number
+            of a table, or as a topic with one partition has them. So ``Effects(in_order=True)`` can be judged.
     """
 
     processed: str = "next-poll"
     effects: str = ""
+    effects_in_order: bool = False
     rate_hz: float = field(default=200, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -46,6 +49,8 @@ class OwnProgram(Load):
         check_options(self)
         if (self.processed == EFFECT) != bool(self.effects):
             raise ScenarioError(f"processed={EFFECT!r} and effects, the function that lists them, need each other")
+        if self.effects_in_order and not self.effects:
+            raise ScenarioError("effects_in_order needs effects, the function that lists them in their order")
         if self.rate_hz <= 0:
             raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
 
@@ -72,4 +77,4 @@ class OwnProgram(Load):
 
         if self.processed == UNKNOWN:
             return (Outside(within_s=30),)
-        return at_least_once(*((Effects("at-least-once"),) if self.effects else ()))
+        return at_least_once(*((Effects("at-least-once", self.effects_in_order),) if self.effects else ()))

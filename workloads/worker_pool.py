@@ -30,7 +30,7 @@ class WorkerPool(Load):
     """One thread per member polls and commits, and ``workers`` others process records.
 
     A partition is committed up to its first unfinished record. The revoked callback waits for records that workers
-    process and for all before them, and drops the others; see ``fencepost_member.pool``.
+    process and for all before them, and drops the others; see ``fencepost_member.processing.pool``.
     See ``Load`` for the records that producers write.
 
     Attributes:

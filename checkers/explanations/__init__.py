@@ -13,6 +13,7 @@ from fencepost.checkers.detections import EXPIRED
 from fencepost.checkers.explanations import commits, group
 from fencepost.checkers.explanations.anomaly_context import AnomalyContext
 from fencepost.checkers.promises.delivery import SOUGHT
+from fencepost.checkers.promises.recovers import NO_BASELINE
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
 from fencepost.model.findings import FINDINGS
@@ -178,15 +179,25 @@ def _stuck(t: AnomalyContext) -> str:
         "forked": ": its program polled the consumer in a forked process, which receives no records",
     }.get(t.a.cause, "")
     owner = f"while {t.who} owned it{itself}" if t.a.members else "while no member owned it"
-    leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     done = "committed" if t.tables.black_box else "delivered"
     waited = f"records of {t.place} waited, from offset {t.a.first_offset} on, and none was {done}"
-    return f"{often} ({t.span}) {waited} {owner}{leader}"
+    return f"{often} ({t.span}) {waited} {owner}{_leader(t)}"
+
+
+def _leader(t: AnomalyContext) -> str:
+    return "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
 
 
 def _slow(t: AnomalyContext) -> str:
     return f"after {t.a.cause} was over, {_stuck(t)}"
+
+
+def _catch_up(t: AnomalyContext) -> str:
+    owner = f"while {t.who} owned it" if t.a.members else "while no member owned it"
+    doubt = f"; {NO_BASELINE}" if t.a.excuse == NO_BASELINE else ""
+    waited = f"records of {t.place} waited for longer than normal, from offset {t.a.first_offset} on"
+    return f"until {t.length} after {t.a.cause} was over ({t.span}) {waited}, {owner}{_leader(t)}{doubt}"
 
 
 def _collateral(t: AnomalyContext) -> str:
@@ -242,6 +253,7 @@ SENTENCES: Mapping[str, Callable[[AnomalyContext], str]] = {
     "unconsumed": _unconsumed,
     "stuck-partition": _stuck,
     "slow-recovery": _slow,
+    "slow-catch-up": _catch_up,
     "collateral-stall": _collateral,
     "history-incomplete": _incomplete,
     "unrecorded-delivery": _unrecorded,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from fencepost.checkers.detections import EXPIRED, Detection
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.answers import KIND, NOT_SEEN
-from fencepost.checkers.tables.effects import Effect
+from fencepost.checkers.tables.effects import NO_KEY, Effect
+from fencepost.checkers.tables.rows import FOREVER
 from fencepost.checkers.tables.starts import may_be_misled, misled
 
 if TYPE_CHECKING:
@@ -104,9 +105,34 @@ def stale_write(tables: Tables) -> Iterator[Detection]:
             yield Detection("stale-write", effect.tp, members, "", "", effect.offset, latest.at_ns, effect.at_ns)
 
 
+def effects_out_of_order(tables: Tables) -> Iterator[Detection]:
+    """``effects-out-of-order``: the first effect of a record follows an effect of a later record of its key.
+
+    Only if effects are listed in the order in which they were written (``Tables.effects_in_order``); records without a
+    key have no order. One detection for each such record; the list names no member and no time. excuse: a declared act
+    on the partition, or on one of its name that was recreated.
+    """
+    if not tables.effects_in_order:
+        return
+    seen: set[tuple[int, int]] = set()
+    latest: dict[tuple[int, int], Effect] = {}
+    for effect in tables.effects:
+        key, record = (effect.tp, effect.key), (effect.tp, effect.offset)
+        if effect.key == NO_KEY or record in seen:
+            continue
+        seen.add(record)
+        before = latest.setdefault(key, effect)
+        if effect.offset < before.offset:
+            excuse = tables.declared(effect.tp, FOREVER) or tables.recreated(effect.tp, FOREVER)
+            yield Detection("effects-out-of-order", effect.tp, (), "", excuse, effect.offset)
+        else:
+            latest[key] = effect
+
+
 RULES: dict[Rule, tuple[str, ...]] = {
     duplicate_effect: ("duplicate-effect", "stale-offset-answer"),
     dead_letter_twice: ("dead-letter-twice", "stale-offset-answer"),
     requeue_twice: ("requeue-twice", "stale-offset-answer"),
     stale_write: ("stale-write",),
+    effects_out_of_order: ("effects-out-of-order",),
 }

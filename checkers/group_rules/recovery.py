@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from fencepost.checkers.detections import member_of
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, PerformedStep, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, PerformedStep, Window
 
 PAUSED = "paused by its owner"
+LEAST_NORMAL_NS = NS  # a record that waits for so long is never too late, however short waits are as a rule
 CHANGES = ("metadata", "subscription")  # words in a client's reason to join that no fault of a member causes
 
 
@@ -40,6 +41,51 @@ def recoveries(tables: Tables, bound_ns: int) -> list[tuple[PerformedStep, Windo
         if step.begun_ns and step.proven_ns and until_ns - over_ns > bound_ns:
             found.append((step, Window(over_ns, until_ns)))
     return found
+
+
+def begun_steps(tables: Tables) -> list[PerformedStep]:
+    """The steps that began, in the order of their beginnings."""
+    return sorted((s for s in tables.steps if s.begun_ns), key=lambda s: (s.begun_ns, s.step))
+
+
+def before_faults(tables: Tables) -> Window:
+    """The time in which waits are normal: from the end of the warm-up to the beginning of the first step."""
+    warm_ns = tables.phases.get("warm-up", Window(0, 0)).end_ns
+    return Window(warm_ns, next((step.begun_ns for step in begun_steps(tables)), FOREVER))
+
+
+def under_load(tables: Tables, bound_ns: int) -> list[tuple[PerformedStep, Window]]:
+    """The recoveries, as far as they are within the time in which producers write; longer than the bound."""
+    cut = ((step, Window(w.begin_ns, min(w.end_ns, tables.calm.begin_ns))) for step, w in recoveries(tables, bound_ns))
+    return [(step, window) for step, window in cut if window.length_ns > bound_ns]
+
+
+class NormalWait(NamedTuple):
+    """How long records of a partition wait as a rule.
+
+    Attributes:
+        bound_ns: they may wait for so long.
+        known: whether the waits before the first step show it; otherwise the bound may be too low.
+    """
+
+    bound_ns: int
+    known: bool
+
+    @classmethod
+    def of(cls, longest_ns: int, unfinished_ns: int) -> NormalWait:
+        """From the longest wait that ended before the first step (-1: none did), and the longest that did not."""
+        bound_ns = max(LEAST_NORMAL_NS, longest_ns + longest_ns // 5)
+        return cls(bound_ns, longest_ns >= 0 and unfinished_ns <= bound_ns)
+
+
+def faults_measured(tables: Tables) -> int:
+    """The number of steps that took effect, and whose recovery every promise of recovery can judge."""
+    measured = [sum(1 for s in tables.steps if s.begun_ns and s.proven_ns)]
+    for promise in tables.promised("recovers"):
+        for name, windows in (("first_record_within_s", recoveries), ("lag_normal_within_s", under_load)):
+            if isinstance(bound_s := promise.get(name), int | float):
+                measured.append(len(windows(tables, round(bound_s * NS))))
+    return min(measured)
 
 
 def bystanders(tables: Tables, bound_ns: int) -> Mapping[int, list[Bystander]]:

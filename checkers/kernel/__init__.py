@@ -17,7 +17,19 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, stalls, streams, times, writes
+from fencepost.checkers.kernel import (
+    commits,
+    delivery,
+    effects,
+    keys,
+    members,
+    recovery,
+    repeats,
+    stalls,
+    streams,
+    times,
+    writes,
+)
 from fencepost.checkers.kernel.aggregates import Aggregates, Label
 from fencepost.checkers.kernel.carry import Carry
 from fencepost.checkers.kernel.columns import DamagedFile, Files
@@ -50,6 +62,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit", "stale-offset-answer"),
     repeats.stale_effect: ("stale-effect",),
     repeats.redelivery_loop: ("redelivery-loop",),
+    recovery.done_again: ("too-many-duplicates",),
     keys.key_order: ("key-order",),
     commits.commit_ahead: ("commit-ahead",),
     commits.commit_before_send: ("commit-beyond-end",),
@@ -68,6 +81,7 @@ STREAMS: dict[Rule, tuple[str, ...]] = {
 }
 STUCK: dict[Rule, tuple[str, ...]] = {
     stalls.standing_still: ("stuck-partition", "slow-recovery", "collateral-stall"),
+    recovery.slow_catch_up: ("slow-catch-up",),
 }
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "all": {**OFFSETS, **STREAMS, **STUCK},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fencepost.checkers.counts import Bounds
 from fencepost.checkers.group_rules.poll_gaps import PollGap, poll_gaps
-from fencepost.checkers.group_rules.recovery import Bystander, bystanders, recoveries
+from fencepost.checkers.group_rules.recovery import Bystander, bystanders, recoveries, under_load
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import PerformedStep, Window
 from fencepost.checkers.tables.subset import Rows, TableSubset
@@ -22,6 +22,7 @@ class KernelContext:
         cut: the partitions that are cut into several tasks.
         unpolled: the times in which members did not poll for too long, by the small tables alone.
         recoveries: the recovery after each step.
+        catch_ups: the same for the bound of lag, while producers write.
         bystanders: by partition, the times in which a step was in effect that did not hit the partition's owner.
     """
 
@@ -31,6 +32,7 @@ class KernelContext:
     cut: frozenset[int] = frozenset()
     unpolled: Sequence[PollGap] = ()
     recoveries: Sequence[tuple[PerformedStep, Window]] = ()
+    catch_ups: Sequence[tuple[PerformedStep, Window]] = ()
     bystanders: Mapping[int, list[Bystander]] = field(default_factory=dict)
 
     @classmethod
@@ -43,6 +45,7 @@ class KernelContext:
             cut,
             poll_gaps(tables, bounds.stuck_ns),
             recoveries(tables, bounds.recovers_ns),
+            under_load(tables, bounds.catches_up_ns),
             bystanders(tables, bounds.stuck_ns),
         )
 

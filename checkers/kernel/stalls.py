@@ -131,7 +131,7 @@ def _stops(part: TaskData, gaps: Sequence[_Gap]) -> list[_Stop | None]:
             firsts[number] = max(firsts[number], int(highest) + 1)
     stops: list[_Stop | None] = [None] * len(gaps)
     for lot in part.lots:
-        acked_ns = _acknowledged_ns(lot)
+        acked_ns = acknowledged_ns(lot)
         waits = lot.visible & (acked_ns >= 0)
         for number, (gap, first) in enumerate(zip(gaps, firsts, strict=True)):
             stops[number] = _sooner(stops[number], _stop(lot, waits, acked_ns, gap, first))
@@ -155,10 +155,7 @@ def _sooner(one: _Stop | None, other: _Stop | None) -> _Stop | None:
 
 def _report(part: TaskData, gap: _Gap, stop: _Stop) -> None:
     watch, time = gap.watch, Window(stop.since_ns, gap.end_ns)
-    owner = watch.owner
-    if owner is None:
-        over_ns = stop.since_ns + watch.bound_ns
-        owner = part.tables.coordinator_owner(part.tp, over_ns) if part.tables.black_box else _owner(part, over_ns)
+    owner = owner_at(part, stop.since_ns + watch.bound_ns) if watch.owner is None else watch.owner
     paused = part.tables.paused_by(owner, part.tp, time, watch.bound_ns)
     why = "forked" if part.tables.forked(owner) else "" if owner else "unowned"
     cause = watch.step.name if watch.step else ("paused" if paused and owner else why)
@@ -169,7 +166,7 @@ def _report(part: TaskData, gap: _Gap, stop: _Stop) -> None:
     part.aggregates.put(watch.kind, part.tp, Label(blamed(owner), cause, excuse), numbers)
 
 
-def _acknowledged_ns(part: TaskData) -> Array:
+def acknowledged_ns(part: TaskData) -> Array:
     """When the record at each place was acknowledged; -1: never."""
     acked_ns = np.full(len(part.places), -1)
     for sent, where in zip(part.sent, part.sent_where, strict=True):
@@ -177,7 +174,10 @@ def _acknowledged_ns(part: TaskData) -> Array:
     return acked_ns
 
 
-def _owner(part: TaskData, at_ns: int) -> str:
+def owner_at(part: TaskData, at_ns: int) -> str:
+    """The incarnation that owned the partition at a moment; empty: there was none."""
+    if part.tables.black_box:
+        return part.tables.coordinator_owner(part.tp, at_ns)
     owners = [
         (interval.assigned_begin_ns, interval.incarnation)
         for interval in part.intervals

@@ -2,7 +2,7 @@
 
 ``detect`` runs each of ``RULES`` in turn. A rule is a generator of detections; ``detections.aggregate`` sums these up
 as anomalies. The docstring of a rule defines exactly which record is a detection, and its kind, cause, excuse, members,
-offset, times and count. The rules are in eight modules:
+offset, times and count. The rules are in nine modules:
 
 * ``delivery``: deliveries against the log, and whether the history is complete;
 * ``effects``: the outputs of processing, such as effects and dead letters;
@@ -11,7 +11,8 @@ offset, times and count. The rules are in eight modules:
 * ``ownership``: which member owned a partition when;
 * ``commits``: commits against records;
 * ``writes``: sends against the log;
-* ``progress``: partitions and members that make no progress.
+* ``progress``: partitions and members that make no progress;
+* ``recovery``: what a fault leaves behind.
 
 Words used in the rules:
 
@@ -32,7 +33,7 @@ from pathlib import Path
 from fencepost.checkers import group_rules
 from fencepost.checkers.counts import Bounds, JudgedCounts
 from fencepost.checkers.detections import aggregate, run_rules
-from fencepost.checkers.oracle import commits, delivery, effects, order, ownership, progress, repeats, writes
+from fencepost.checkers.oracle import commits, delivery, effects, order, ownership, progress, recovery, repeats, writes
 from fencepost.checkers.oracle.history import FINISHED, History, Rule
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.processing_rules import as_processed
@@ -49,6 +50,7 @@ RULES: dict[Rule, tuple[str, ...]] = {
     **commits.RULES,
     **writes.RULES,
     **progress.RULES,
+    **recovery.RULES,
 }
 
 

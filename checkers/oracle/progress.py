@@ -42,7 +42,7 @@ def stuck_partition(history: History) -> Iterator[Detection]:
     quiet, bound_ns = history.tables.quiet, history.bounds.stuck_ns
     for tp in history.log:
         for stop in _stops(history, tp, quiet, bound_ns):
-            owner = _owner(history, tp, stop.since_ns + bound_ns)
+            owner = owner_at(history, tp, stop.since_ns + bound_ns)
             cause = "forked" if history.tables.forked(owner) else "" if owner else "unowned"
             paused = "paused" if owner and _paused(history, tp, owner, stop, bound_ns) else ""
             yield _detection(history, "stuck-partition", tp, owner, paused or cause, stop)
@@ -86,7 +86,8 @@ def _stops(history: History, tp: int, window: Window, bound_ns: int) -> Iterator
             yield _Stop(min(late), min(late.values()), end_ns)
 
 
-def _owner(history: History, tp: int, at_ns: int) -> str:
+def owner_at(history: History, tp: int, at_ns: int) -> str:
+    """The incarnation that owned a partition at a moment, see ``stuck_partition``; empty: there was none."""
     if history.tables.black_box:
         return history.tables.coordinator_owner(tp, at_ns)
     owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
@@ -123,7 +124,7 @@ def slow_recovery(history: History) -> Iterator[Detection]:
             inside = (a.when.begin_ns for a in _advances(history, tp) if a.when.end_ns > recovery.begin_ns)
             first = Window(recovery.begin_ns, min([recovery.end_ns, *inside]))
             for stop in _stops(history, tp, first, bound_ns):
-                owner = _owner(history, tp, stop.since_ns + bound_ns)
+                owner = owner_at(history, tp, stop.since_ns + bound_ns)
                 yield _detection(history, "slow-recovery", tp, owner, step.name, stop)
 
 

@@ -11,6 +11,7 @@ from fencepost.checkers.promises.ownership import Ownership
 from fencepost.checkers.promises.parked import Parked
 from fencepost.checkers.promises.progress import Progress
 from fencepost.checkers.promises.rebalances import Rebalances
+from fencepost.checkers.promises.recovers import Recovers
 from fencepost.checkers.promises.requeued import Requeued
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Parked",
     "Progress",
     "Rebalances",
+    "Recovers",
     "Requeued",
 ]

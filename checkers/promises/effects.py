@@ -28,9 +28,12 @@ class Effects:
 
     Attributes:
         guarantee: ``at-least-once`` permits that a record has several effects.
+        in_order: the first effects of the records of a key are in the order of these records. It needs a sink with an
+            order: ``OwnProgram(effects_in_order=True)``.
     """
 
     guarantee: str = "exactly-once"
+    in_order: bool = False
     kinds: ClassVar[Mapping[str, str]] = kinds_of("effects")
 
     def __post_init__(self) -> None:
@@ -39,4 +42,5 @@ class Effects:
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
         many = kind == "duplicate-effect" and self.guarantee == "at-least-once"
-        return "permitted" if many else usual_severity(kind, excuse)
+        disordered = kind == "effects-out-of-order" and not self.in_order
+        return "permitted" if many or disordered else usual_severity(kind, excuse)

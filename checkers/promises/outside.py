@@ -39,4 +39,6 @@ class Outside:
             return "note"
         if kind == "stale-offset-answer" and not cause:
             return "note"
+        if kind == "slow-recovery" and self.recovers_within_s is None:  # another promise has the bound
+            return "permitted"
         return usual_severity(kind, excuse)

@@ -47,4 +47,6 @@ class Progress:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
+        if kind == "slow-recovery" and self.recovers_within_s is None:  # another promise has the bound
+            return "permitted"
         return usual_severity(kind, excuse)

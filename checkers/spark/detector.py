@@ -72,6 +72,7 @@ def _find(
 ) -> tuple[list[Anomaly], JudgedCounts]:
     from fencepost.checkers.kernel.aggregates import Label
     from fencepost.checkers.kernel.context import KernelContext
+    from fencepost.checkers.kernel.recovery import too_many_duplicates
     from fencepost.checkers.spark.boundaries import boundary_tasks
 
     groups, damage = read_groups(run)
@@ -83,6 +84,7 @@ def _find(
     if again:
         for (kind, tp, members, cause, excuse), numbers in perform(judged, again).items():
             aggregates.put(kind, tp, Label(members, cause, excuse), numbers)
+    too_many_duplicates(aggregates, bounds.done_again)
     also, failed = run_rules(_rules_of_driver(aggregates, groups, judged), tables)
     aggregates.put_detections(also)
     return aggregates.anomalies(tables.partitions), _facts(aggregates, failed, damage)

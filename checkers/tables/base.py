@@ -138,6 +138,11 @@ class BaseTables:
         return str(config.get(name, default))
 
     @property
+    def effects_in_order(self) -> bool:
+        """Whether effects were listed in the order in which they were written, with the keys of their records."""
+        return bool((self.asked.get("workload") or {}).get("effects_in_order"))
+
+    @property
     def poison_every(self) -> int:
         """The last one of every so many records of a writer is impossible to process, by the workload; 0: none is."""
         every = (self.asked.get("workload") or {}).get("poison_every")

@@ -25,7 +25,7 @@ from fencepost.processes.owner import ProcessOwner
 from fencepost.runner import preflight
 from fencepost.scenario.run_topics import RunTopics
 from fencepost.scenario.scenario import Group
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 Show = Callable[[str], None]
 SUBSCRIBED_S = 30.0

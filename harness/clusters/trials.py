@@ -1,7 +1,7 @@
 """Checks before the start that clients accept a group's settings: each client tries them where its members will run.
 
-There is one short process for each client and release, which connects to no broker; accepted settings are not tried
-again.
+There is one short process for each client and release, and for each set of settings. It connects to no broker; accepted
+settings are not tried again.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ def try_settings(group: Group, abilities: Abilities, progress: ProgressCallback)
         ProvisionError: see ``environments.interpreter``; or the trial itself failed.
     """
     complaints = Complaints()
-    for environment in dict.fromkeys(group.environments):
+    each = zip(group.environments, group.client_configs, strict=True)
+    different = {(environment, json.dumps(config, sort_keys=True)): config for environment, config in each}
+    for (environment, _), config in different.items():
         elsewhere = "command" not in abilities or abilities["command"]()
-        if not group.command and environment.client.library.imported and not (environment.own and elsewhere):
+        if not group.runs_programs and environment.client.library.imported and not (environment.own and elsewhere):
             with complaints.gather(ScenarioError, ProvisionError):
-                _try(group, environment, progress)
+                _try(group, environment, config, progress)
     complaints.refuse()
 
 
-def _try(group: Group, environment: Environment, progress: ProgressCallback) -> None:
+def _try(group: Group, environment: Environment, client_config: Mapping[str, Any], progress: ProgressCallback) -> None:
     client = environment.client
     python = environments.interpreter(environment, progress).python
     release = f"{client.name} {client.version or metadata.version(client.name)}"
@@ -58,7 +60,7 @@ def _try(group: Group, environment: Environment, progress: ProgressCallback) -> 
         "bootstrap": "",
         "client": client.name,
         "protocol": group.protocol,
-        "client_config": group.client_config(),
+        "client_config": client_config,
     }
     key = (python, json.dumps(config))
     if key in _accepted:

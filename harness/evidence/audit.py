@@ -17,7 +17,7 @@ import numpy as np
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError, WaitTimeout
-from fencepost.evidence import parquet_records
+from fencepost.evidence.sealing import parquet_records
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition
 from fencepost_member import payload

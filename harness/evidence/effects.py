@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fencepost.history import EventKind
 from fencepost_member import databases
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 
 class RecordedEffect(NamedTuple):

@@ -10,12 +10,12 @@ import confluent_kafka as ck
 from fencepost.errors import FencepostError
 from fencepost.evidence import committed_reader, effects
 from fencepost.evidence.audit import ABORTED_WITHIN_S, READING, SILENCE_S
-from fencepost.evidence.clock_conversion import MS, WallClockConverter
+from fencepost.evidence.brokers.clock_conversion import MS, WallClockConverter
 from fencepost.interfaces import Cluster, Workload, WritesOutput
 from fencepost.model import TopicPartition
 from fencepost.scenario.run_topics import RunTopics
-from fencepost_member.events import EventLog
 from fencepost_member.payload import HEADER, SOURCE, letter_id, source_of, unpack
+from fencepost_member.recording.events import EventLog
 
 
 def collect(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from fencepost.interfaces.process import ReportsEffects
 from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import ProcessOwner, send, wait_ended
 from fencepost_member.effects import SETTINGS
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 AGAIN_S = 1.0
 READ_S = 60.0
@@ -41,6 +41,7 @@ class ProgramEffects:
             MemberError: there is no such function.
         """
         self._function = workload.effects if isinstance(workload, ReportsEffects) else ""
+        self._ordered = isinstance(workload, ReportsEffects) and workload.effects_in_order
         self._writers = workload.producer_config().get("producers", 1)
         self._settings = {**cluster.access, "bootstrap.servers": cluster.bootstrap()}
         self._owner, self._log, self._names = owner, logs / "effects.log", names
@@ -76,35 +77,43 @@ class ProgramEffects:
         except MemberError as error:
             effects.record_unknown(events, str(error), PARTS)
         else:
-            effects.record([effects.RecordedEffect(*place, events.actor, at_ns, at_ns) for place in places], events)
+            keys = _keys(history, entries) if self._ordered else {}
+            whole = (effects.RecordedEffect(*p, events.actor, at_ns, at_ns, key=keys.get(p, -1)) for p in places)
+            effects.record(whole, events)
 
     def _places(
         self, found: Sequence[Named], history: Path, entries: Sequence[Mapping[str, Any]]
     ) -> Iterator[tuple[str, int, int]]:
-        """The records of the effects: topic, partition, offset. A number that is not in the log is left out.
+        """The records of the effects, in the given order: topic, partition, offset. A number that is not in the log is
+        left out.
 
         Raises:
             MemberError: an effect names a record that does not exist.
         """
         ends = {(entry["topic"], entry["partition"]): entry["log_end"] for entry in entries}
-        numbers: dict[int, int] = defaultdict(int)
-        for effect in found:
-            if isinstance(effect, int):
-                numbers[effect] += 1
-                continue
-            topic, partition, offset = self._names.in_cluster(effect[0]), *effect[1:]
-            if offset >= ends.get((topic, partition), 0):
-                raise MemberError(f"{self._function} reports an effect of {effect}, but there is no such record")
-            yield topic, partition, offset
+        numbers = [effect for effect in found if isinstance(effect, int)]
         if numbers and self._writers > 1:
             raise MemberError(
                 f"{self._function} names records by seq, but {self._writers} producers each count their own: return "
                 "topic, partition and offset, or use one producer"
             )
         written = _written(history, entries) if numbers else {}
-        for seq, count in numbers.items():
-            places = written.get(seq, [])  # a client may have written it twice; then the effects are spread over both
-            yield from (places[n % len(places)] for n in range(max(count, len(places)) if places else 0))
+        counts: Counter[int] = Counter()
+        for effect in found:
+            if isinstance(effect, int):
+                places = written.get(
+                    effect
+                )  # a client may have written it twice; then its effects are spread over both
+                if places:
+                    yield places[counts[effect] % len(places)]
+                counts[effect] += 1
+                continue
+            topic, partition, offset = self._names.in_cluster(effect[0]), *effect[1:]
+            if offset >= ends.get((topic, partition), 0):
+                raise MemberError(f"{self._function} reports an effect of {effect}, but there is no such record")
+            yield topic, partition, offset
+        for seq, count in counts.items():
+            yield from written.get(seq, [])[count:]
 
     def _read(self) -> list[Named]:
         path = self._owner.directory / "effects.jsonl"
@@ -141,3 +150,11 @@ def _written(history: Path, entries: Sequence[Mapping[str, Any]]) -> dict[int, l
     for tp, offset, seq in zip(*(log[name].to_pylist() for name in ("tp", "offset", "seq")), strict=True):
         found[seq].append((*names[tp], offset))
     return found
+
+
+def _keys(history: Path, entries: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int, int], int]:
+    """The number of the key of each record in the log; -1: it has none."""
+    names = {entry["tp"]: (entry["topic"], entry["partition"]) for entry in entries}
+    log = pq.read_table(history / audit.FILE, columns=["tp", "offset", "key"])
+    columns = (log[name].to_pylist() for name in ("tp", "offset", "key"))
+    return {(*names[tp], offset): key for tp, offset, key in zip(*columns, strict=True)}

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from fencepost.history import EventKind
 from fencepost.model import TopicPartition
-from fencepost_member.events import read
-from fencepost_member.segments import Counts, read_counts
+from fencepost_member.recording.events import read
+from fencepost_member.recording.segments import Counts, read_counts
 
 FREQUENT = (EventKind.COMMIT, EventKind.POLL_GAP)
 

@@ -29,7 +29,7 @@ from fencepost.history import EventKind
 from fencepost.history.atomic import replacing
 from fencepost.interfaces.process import Interpreter, Process
 from fencepost.processes.owner import ProcessOwner
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 from fencepost_member.stacks import STACKS
 
 START_S = 30.0
@@ -76,7 +76,8 @@ class Incarnation:
         path = [str(member_side(home.owner.directory)), *map(str, interpreter.import_path)]
         begun_ns = now_ns()
         argv: list[str | Path] = [interpreter.python, "-m", module, file]
-        env = {"PYTHONPATH": ":".join(path)}
+        own = [interpreter.env["PYTHONPATH"]] if "PYTHONPATH" in interpreter.env else []
+        env = {**interpreter.env, "PYTHONPATH": ":".join([*path, *own])}
         self._command, self._lines, self._silent = interpreter.command, interpreter.lines, interpreter.silent
         self._process: Process
         here = partial(home.owner.spawn, groups=interpreter.groups)
@@ -84,10 +85,11 @@ class Incarnation:
         if interpreter.spawn:
             elsewhere = partial(interpreter.spawn, history=home.history, image=interpreter.image)
         if interpreter.lines or interpreter.silent:
-            command = interpreter.command
-            self._process = programs.start_reporting(here, elsewhere, command, self._config, file, self.log, path[0])
+            self._process = programs.start_reporting(
+                here, elsewhere, interpreter, self._config, file, self.log, path[0]
+            )
         elif interpreter.command:
-            self._process = programs.start_instrumented(here, elsewhere, interpreter.command, file, self.log, path[0])
+            self._process = programs.start_instrumented(here, elsewhere, interpreter, file, self.log, path[0])
         else:
             self._process = (elsewhere or here)(argv, log=self.log, env=env)
         threading.Thread(target=self._watch_end, daemon=True).start()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -126,25 +126,25 @@ class ProcessGroup:
 def start_instrumented(
     here: Callable[..., Process],
     elsewhere: Callable[..., Process] | None,
-    command: Sequence[str],
+    interpreter: Interpreter,
     config: Path,
     log: Path,
     member_side: str,
 ) -> Process:
     """Start an instrumented program; its own PYTHONPATH follows ours. See ``start_reporting``."""
     path = [str(Path(member_side, "fencepost_member", "instrument", "site")), member_side]
-    env = {"FENCEPOST_MEMBER": str(config)}
+    own = interpreter.env.get(PATH) or ("" if elsewhere else os.environ.get(PATH))
+    path += [own] if own else []
+    env = {**interpreter.env, "FENCEPOST_MEMBER": str(config), PATH: os.pathsep.join(path)}
     if elsewhere:
-        return elsewhere(command, log=log, env={**env, PATH: os.pathsep.join(path)})
-    own = os.environ.get(PATH)
-    env[PATH] = os.pathsep.join([*path, *([own] if own else [])])
-    return ProcessGroup(here(command, log=log, env=env, cwd=Path.cwd()))
+        return elsewhere(interpreter.command, log=log, env=env)
+    return ProcessGroup(here(interpreter.command, log=log, env=env, cwd=Path.cwd()))
 
 
 def start_reporting(
     here: Callable[..., Process],
     elsewhere: Callable[..., Process] | None,
-    command: Sequence[str],
+    interpreter: Interpreter,
     config: Mapping[str, Any],
     file: Path,
     log: Path,
@@ -155,6 +155,7 @@ def start_reporting(
     Args:
         here: starts processes on this machine.
         elsewhere: starts the program in its own place, such as a container; None: here.
+        interpreter: has the program's command and environment variables.
         config: of the member, stored in ``file``; the properties file is written to the same folder.
         log: gets the program's other output.
         member_side: the folder from which the scribe imports.
@@ -170,8 +171,8 @@ def start_reporting(
         "config": str(properties),
     }
     more = _verifiable(config) if config["client"] == VERIFIABLE else ()
-    argv = [_filled(part, words) for part in (*command, *more)]
-    env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
+    argv = [_filled(part, words) for part in (*interpreter.command, *more)]
+    env = {**interpreter.env, **{f"FENCEPOST_{name.upper()}": word for name, word in words.items()}}
     start = elsewhere or partial(here, cwd=Path.cwd())
     if config["client"] == BLACK_BOX:
         return start(argv, log=log, env=env)

@@ -21,8 +21,8 @@ from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import HasRetryService
 from fencepost.model.run_names import RunNames
 from fencepost_member.adapters.confluent.topic_reader import reading
-from fencepost_member.events import EventLog
 from fencepost_member.payload import SOURCE, letter_id, source_of
+from fencepost_member.recording.events import EventLog
 
 POLL_S = 0.2
 FLUSH_S = 10.0

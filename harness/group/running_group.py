@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import Interpreter, Supervised
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
-from fencepost_member.contents import are_samples
+from fencepost_member.producing.contents import are_samples
 
 __all__ = ["Incarnation", "Interpreter", "MemberHandle", "RecordCounts", "RunPaths", "RunningGroup", "make", "stop"]
 
@@ -63,7 +64,7 @@ class RunningGroup:
 
     def start_producers(self) -> None:
         """Start the producers; returns when all run."""
-        module = "fencepost_member.producer"
+        module = "fencepost_member.producing.producer"
         names = [f"producer-{config['writer']}" for config in self._configs]
         self.producers = tuple(
             Incarnation(self._home, name, module, config, programs.importing(config, Interpreter()))
@@ -194,22 +195,22 @@ def make(
         "group": names.group,
         "topics": topics,
         "protocol": spec.protocol,
-        "client_config": {**cluster.access, **spec.client_config()},
         "prefix": names.prefix,
     }
     members = []
-    for index, (environment, static) in enumerate(zip(spec.environments, spec.statics, strict=True)):
-        instance = f"{names.group}-member-{index}" if static else None
+    for index, environment in enumerate(spec.environments):
+        instance = f"{names.group}-member-{index}" if spec.statics[index] else None
         loop = workload.member_config(index)
         loop.update({option: names.in_cluster(loop[option]) for option in ("into", "redirect") if loop.get(option)})
         own = {
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,
+            "client_config": {**cluster.access, **spec.client_configs[index]},
             "instance_id": instance,
             "loop": loop,
         }
-        found = programs.interpreter(cluster.interpreter(index), spec.command, environment)
-        interpreter = programs.importing(loop, found)
+        found = programs.interpreter(cluster.interpreter(index), spec.commands[index], environment)
+        interpreter = replace(programs.importing(loop, found), env=spec.variables[index])
         members.append(MemberHandle(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)

@@ -1,6 +1,7 @@
 """Atomic writing of files, used by the whole harness: readers see the old content, or all of the new content.
 
-Members write segments differently: these are mapped before they get their final name (``fencepost_member.segments``).
+Members write segments differently (``fencepost_member.recording.segments``): these are mapped before they get their
+final name.
 """
 
 from __future__ import annotations

@@ -216,7 +216,10 @@ class Selector(Protocol):
 
 @runtime_checkable
 class Promise(Protocol):
-    """A user's claim about the group; a frozen dataclass. ``kinds``: finding kind to ``safety`` or ``liveness``."""
+    """A user's claim about the group; a frozen dataclass. ``kinds``: finding kind to ``safety`` or ``liveness``.
+
+    Optional: ``after_faults_s``, the seconds for which the load has to go on after the last fault.
+    """
 
     kinds: ClassVar[Mapping[str, str]]
 

@@ -83,6 +83,7 @@ class Interpreter:
         silent: it reports nothing either.
         image: the image that contains it; empty: the place where ``spawn`` starts our members.
         groups: supplementary groups of its processes on this machine.
+        env: environment variables of its processes, in addition to ours.
     """
 
     python: str = sys.executable
@@ -93,6 +94,7 @@ class Interpreter:
     silent: bool = False
     image: str = ""
     groups: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 class Node(Protocol):
@@ -188,6 +190,8 @@ class ReportsEffects(Protocol):
 
     Attributes:
         effects: ``module:function``; empty: there is none.
+        effects_in_order: whether it lists them in the order in which they were written.
     """
 
     effects: str
+    effects_in_order: bool

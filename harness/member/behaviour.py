@@ -6,10 +6,10 @@ import threading
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Optional
 
-from fencepost_member.commits import Committer, Work
-from fencepost_member.events import EventLog
+from fencepost_member.committing.commits import Committer, Work
+from fencepost_member.committing.seeking import seek
 from fencepost_member.ownership import AssignmentNumbers, Tp
-from fencepost_member.seeking import seek
+from fencepost_member.recording.events import EventLog
 
 
 class Behaviour:

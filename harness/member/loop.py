@@ -20,22 +20,22 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
-from fencepost_member.backpressure import Backpressure, PausedPartitions
 from fencepost_member.behaviour import Behaviour
-from fencepost_member.commits import Committer
+from fencepost_member.committing.commits import Committer
+from fencepost_member.committing.policies import POLICIES
 from fencepost_member.config import ConfigError, MemberConfig
-from fencepost_member.dispositions import DeadLetter, OrderedDeadLetter, disposition_for
-from fencepost_member.events import EventLog
-from fencepost_member.exclusive_processing import ExclusiveProcessing
 from fencepost_member.member_events import MemberReporter, redacted
 from fencepost_member.ownership import Tp
 from fencepost_member.planted_bugs import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, REQUEUES, known
-from fencepost_member.policies import POLICIES
-from fencepost_member.pool import Pool
 from fencepost_member.process import ReloadSwitch, StallSwitch
-from fencepost_member.processing import ProcessingStrategy, RecordHandler, Sequential
-from fencepost_member.recorder import MemberLane
-from fencepost_member.store import Store
+from fencepost_member.processing.backpressure import Backpressure, PausedPartitions
+from fencepost_member.processing.dispositions import DeadLetter, OrderedDeadLetter, disposition_for
+from fencepost_member.processing.exclusive_processing import ExclusiveProcessing
+from fencepost_member.processing.handler import ProcessingStrategy, RecordHandler, Sequential
+from fencepost_member.processing.pool import Pool
+from fencepost_member.processing.store import Store
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import MemberLane
 
 POLL_S = 0.1
 RELINQUISH_S = 30.0

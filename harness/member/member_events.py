@@ -14,12 +14,12 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tupl
 
 from fencepost_member import kafka_errors
 from fencepost_member.adapters import Record
-from fencepost_member.commits import Work, by_answer
+from fencepost_member.committing.commits import Work, by_answer
 from fencepost_member.config import MemberConfig, PartitionNumbers
-from fencepost_member.events import EventLog
 from fencepost_member.ownership import AssignmentNumbers, Tp, names, places
 from fencepost_member.payload import carrier, unpack
-from fencepost_member.recorder import MemberLane
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import MemberLane
 
 GAP_NS = 1_000_000_000  # a longer time between two polls is an event
 FOR_EVER_NS = 1 << 62

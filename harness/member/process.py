@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Callable, Optional, Sequence, Tuple
 
 from fencepost_member.config import ConfigError, MemberConfig
-from fencepost_member.events import EventLog
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import Recorder
 from fencepost_member.stacks import print_on_signal
 
 BAD_CONFIG, GAVE_UP = 2, 3

@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 from fencepost.errors import ScenarioError, refuse
 from fencepost.model import serialization
-from fencepost.model.settings import ASSIGNORS
+from fencepost.model.settings import ASSIGNORS, HEARTBEAT, POLL_INTERVAL, SESSION, STRATEGY, ConfigValue
 from fencepost_member.adapters import AdapterFeature
-from fencepost_member.adapters.settings import READ_COMMITTED, unknown
+from fencepost_member.adapters.settings import ISOLATION, READ_COMMITTED, unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
 STATIC = "static members"
@@ -188,6 +188,10 @@ def parse(requirement: str) -> Client:
     return Client(library.name, version)
 
 
+# Client settings that all members of a group have in common.
+OF_GROUPS = {SESSION, HEARTBEAT, POLL_INTERVAL, STRATEGY, ISOLATION, "auto.offset.reset"}
+
+
 @dataclass(frozen=True)
 class MemberSpec:
     """Some of a group's members, with the same options.
@@ -195,29 +199,56 @@ class MemberSpec:
     Attributes:
         client: empty: the group's own.
         static: whether they have a ``group.instance.id``; None: as the group says.
+        command: their program, for example another release of it; empty: the group's own.
+        env: environment variables of their processes, in addition to ours. They are stored with the scenario: no
+            secrets.
+        config: client settings in addition to the group's, without those by which faults and rules judge all members.
     """
 
     count: int = 1
     client: str = ""
     static: bool | None = None
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, ConfigValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         serialization.validate_fields(self)
         if self.count < 1:
             raise ScenarioError(f"found {self.count} members of one client in a group: use 1 or more")
+        if shared := sorted(OF_GROUPS & {*self.config}):
+            raise ScenarioError(
+                f"the config of single members cannot set {', '.join(shared)}: faults and rules count with one value "
+                "for the whole group; set it in the group's config"
+            )
+        for name, value in self.env.items():
+            if not name or "=" in name or "\0" in name + value:
+                raise ScenarioError(f"the env of members has {name!r}, which is no variable: use NAME = 'value'")
+            if name.startswith("FENCEPOST_"):
+                raise ScenarioError(f"the env of members cannot set {name}: Fencepost sets it itself")
+        if self.command and not self.command[0]:
+            raise ScenarioError("the command of members begins with an empty word: begin it with a program")
 
 
-def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> None:
+def check(
+    clients: Iterable[Client],
+    protocol: str,
+    static: Iterable[bool],
+    names: Iterable[str],
+    place: str = "the group's config",
+) -> None:
     """Refuse a group whose clients lack a feature; ``static``: for each client whether it is a static member;
-    ``names``: the names of the group's client settings.
+    ``names``: the names of client settings, which stand at ``place``.
 
     Raises:
         ScenarioError: names each such client and what it can do.
     """
-    refuse(map(ScenarioError, _wrong(clients, protocol, static, names)))
+    refuse(map(ScenarioError, _wrong(clients, protocol, static, names, place)))
 
 
-def _wrong(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> Iterator[str]:
+def _wrong(
+    clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str], place: str
+) -> Iterator[str]:
     for client, is_static in dict.fromkeys(zip(clients, static, strict=True)):
         if protocol not in client.assignors:
             can = ", ".join(client.assignors)
@@ -226,7 +257,7 @@ def _wrong(clients: Iterable[Client], protocol: str, static: Iterable[bool], nam
             since = client.library.since[STATIC]
             yield f"client {client} has no static members: it has them since release {since}"
         if problem := unknown(client.name, dict.fromkeys(names)):
-            yield f"the group's config: {problem}"
+            yield f"{place}: {problem}"
 
 
 def common_assignors(clients: Collection[Client], protocol: str) -> tuple[str, ...]:

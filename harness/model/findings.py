@@ -167,6 +167,15 @@ _KINDS = (
         "an id of its own identify.",
     ),
     FindingKind(
+        "effects-out-of-order",
+        "The first effect of a record was written after an effect of a later record of its key.",
+        ("effects",),
+        _evidence("events", "log", "effects"),
+        unreported=EFFECTS,
+        sentence="a later record of the same key had an effect before {t.records} had one",
+        remedy="Process the records of one key one after the other, and wait for each effect before the next record.",
+    ),
+    FindingKind(
         "missing-effect",
         "The group committed past a record that has no effect in the store or topic that members write to.",
         ("effects",),
@@ -544,11 +553,32 @@ _KINDS = (
     FindingKind(
         "slow-recovery",
         "The group took longer to recover after the heal than was promised.",
-        ("outside", "progress"),
+        ("outside", "progress", "recovers"),
         _evidence(*OF_PROGRESS, "produced", "metadata"),
         liveness=True,
         remedy="Shorten session.timeout.ms, close the consumer when the program ends, and leave the revoked "
         "callback soon.",
+    ),
+    FindingKind(
+        "slow-catch-up",
+        "After a fault, records of the partition waited for longer than normal beyond the promised time.",
+        ("recovers",),
+        _evidence(*OF_PROGRESS, "produced", "metadata"),
+        liveness=True,
+        unreported=DELIVERIES,
+        remedy="The members need more throughput than the load: more of them (and partitions), larger batches, or less "
+        "work for each record.",
+    ),
+    FindingKind(
+        "too-many-duplicates",
+        "After a fault, more records were processed again than was promised.",
+        ("recovers",),
+        _evidence("plan", "events", "delivered"),
+        unreported=PROCESSING,
+        hidden_by_effects=ALWAYS,
+        sentence="after {t.a.cause}, {t.records} {t.were} processed again that {t.who} had processed ({t.span}); in "
+        "all partitions together that is more than was promised",
+        remedy="Commit more often, and when the program ends or a partition is revoked.",
     ),
     FindingKind(
         "collateral-stall",

@@ -54,7 +54,12 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_s
 
 
 def check_client(
-    config: Mapping[str, Any], protocol: str, known: Sequence[str], additional: Sequence[str] = ()
+    config: Mapping[str, Any],
+    protocol: str,
+    known: Sequence[str],
+    additional: Sequence[str] = (),
+    *,
+    place: str = "the group's config",
 ) -> None:
     """Refuse client settings of a group that Fencepost decides, or that contradict its ``protocol``. ``known``: the
     assignors that its clients have in common for it; ``additional``: assignors that a list may contain in addition.
@@ -62,17 +67,19 @@ def check_client(
     Raises:
         ScenarioError: names each such setting and what to use instead.
     """
-    refuse(map(ScenarioError, _wrong(config, protocol, known, additional)))
+    refuse(map(ScenarioError, _wrong(config, protocol, known, additional, place)))
 
 
-def _wrong(config: Mapping[str, Any], protocol: str, known: Sequence[str], additional: Sequence[str]) -> Iterator[str]:
+def _wrong(
+    config: Mapping[str, Any], protocol: str, known: Sequence[str], additional: Sequence[str], place: str
+) -> Iterator[str]:
     for name in config:
         if name in DECIDED:
-            yield f"the group's config cannot set {name}: {DECIDED[name]}"
+            yield f"{place} cannot set {name}: {DECIDED[name]}"
         if name.startswith(ACCESS_PREFIXES):
-            yield f"the group's config cannot set {name}: {ACCESS}"
+            yield f"{place} cannot set {name}: {ACCESS}"
     if STRATEGY in config and not known:
-        yield f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
+        yield f"{place} cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
     elif STRATEGY in config:
         names = str(config[STRATEGY]).split(",")
         allowed = {*known, *(additional if any(name.strip() in known for name in names) else ())}

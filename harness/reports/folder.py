@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fencepost.clusters import names
 from fencepost.errors import ScenarioError
-from fencepost.evidence.broker_clocks import LeaderClocks
+from fencepost.evidence.brokers.broker_clocks import LeaderClocks
 from fencepost.history.run_folder import listed, opened, strangers
 from fencepost.model import Verdict
 from fencepost.model.clock_readings import ClockReadings

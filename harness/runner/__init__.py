@@ -14,14 +14,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from fencepost.clock import clock_pair
+from fencepost.clock import NS, clock_pair, now_ns
 from fencepost.clusters.backends import Backend, local
 from fencepost.clusters.capabilities import network, with_packet_faults
 from fencepost.errors import FencepostError, WaitTimeout
-from fencepost.evidence import audit, broker_logs, broker_settings, effects, host_monitor, output_topics
-from fencepost.evidence.broker_clocks import LeaderClocks
+from fencepost.evidence import audit, effects, host_monitor, output_topics
+from fencepost.evidence.brokers import broker_logs, broker_settings
+from fencepost.evidence.brokers.broker_clocks import LeaderClocks
 from fencepost.evidence.program_effects import ProgramEffects
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.group import retry_service, store_database
 from fencepost.group import running_group as groups
 from fencepost.group.coordinator_view import CoordinatorView
@@ -39,7 +40,7 @@ from fencepost.runner.versions import versions
 from fencepost.scenario.run_topics import RunTopics
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, plan_to_json
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 __all__ = ["Observer", "RunProgress", "run"]
 
@@ -223,13 +224,19 @@ class _Run:
         return True
 
     def _chaos(self, group: groups.RunningGroup, injector: Injector) -> None:
-        """Continue until all steps are healed and ``min_records`` are processed, at most ``chaos_s``."""
+        """Continue until all steps are healed, promises have had their time after that, and ``min_records`` are
+        processed, at most ``chaos_s``."""
+        finished_ns, after_ns = 0, round(self._scenario.after_faults_s * NS)
 
         def over() -> bool:
+            nonlocal finished_ns
             injector.do_what_is_due()
             if injector.finished and group.outside:
                 group.outside.refresh()
-            return injector.finished and group.progress().processed >= self._scenario.min_records
+            if injector.finished and not finished_ns:
+                finished_ns = now_ns()
+            rested = injector.finished and now_ns() >= finished_ns + after_ns
+            return rested and group.progress().processed >= self._scenario.min_records
 
         injector.begin()
         self._phases.wait_or_give_up(over, self._scenario.chaos_s, "all steps to be healed")

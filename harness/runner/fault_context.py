@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fencepost.clock import clock_pair
 from fencepost.errors import NotShown
-from fencepost.evidence.clock_conversion import WallClockConverter
-from fencepost.evidence.coordinator_log import CoordinatorLog
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers.coordinator_log import CoordinatorLog
 from fencepost.group.running_group import MemberHandle, RunningGroup
 from fencepost.interfaces import Cluster
 from fencepost.interfaces.group_snapshot import GroupSnapshot, MemberStatus

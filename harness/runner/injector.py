@@ -27,7 +27,7 @@ from fencepost.runner.target_resolution import resolve_target
 from fencepost.schedule.plan import Plan, Step
 from fencepost.schedule.protocol_states import lasting, met
 from fencepost.witnesses.base import run_between_looks
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 _LOG = logging.getLogger(__name__)
 TARGET_WINDOW_S = 5.0  # how long a step without a target is tried again before it is not applicable

@@ -12,7 +12,7 @@ from fencepost.group.running_group import RunningGroup
 from fencepost.history import EventKind
 from fencepost.model import Outcome, serialization
 from fencepost.runner.injector import StepState
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from fencepost.interfaces import Workload
 from fencepost.scenario.group import Group
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
-from fencepost_member import contents
 from fencepost_member.config import ConfigError
+from fencepost_member.producing import contents
 
 PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 ISOLATING = "ISE"  # with any of these options Python does not import our instrumentation
@@ -104,21 +104,22 @@ def check_command(group: Group, abilities: Abilities, backend: str) -> None:
     Raises:
         PlanError: lists everything that is wrong.
     """
-    refuse(map(PlanError, _unusable(group, abilities, backend)) if group.command else ())
+    refuse(map(PlanError, _unusable(group, abilities, backend)) if group.runs_programs else ())
 
 
 def _unusable(group: Group, abilities: Abilities, backend: str) -> Iterator[str]:
-    if not group.image and shutil.which(group.command[0]) is None:
-        yield (
-            f"the group's command begins with {group.command[0]!r}, but no such program was found: install it, or give "
-            "its path"
-        )
-    if group.imports and (option := isolating_option(group.command)):
-        yield (
-            f"the group's command runs Python with the option {option}: with -I, -E or -S it does not import the "
-            "module that directs its clients to the run's brokers, so the program would use the addresses in its own "
-            "configuration; leave the option out"
-        )
+    for command in dict.fromkeys(group.commands):
+        if not group.image and shutil.which(command[0]) is None:
+            yield (
+                f"the group's command begins with {command[0]!r}, but no such program was found: install it, or give "
+                "its path"
+            )
+        if group.imports and (option := isolating_option(command)):
+            yield (
+                f"the group's command runs Python with the option {option}: with -I, -E or -S it does not import the "
+                "module that directs its clients to the run's brokers, so the program would use the addresses in its "
+                "own configuration; leave the option out"
+            )
     need = "image" if group.image else "command"
     without = "it has no containers; use docker" if group.image else "it runs only our own members"
     if reason := abilities[need]() if need in abilities else without:

@@ -21,7 +21,8 @@ class Group:
         client: the library that its members use. A release other than the one that is installed with Fencepost, like
             ``kafka-python==2.2.8``, gets its own environment.
         python: the version of its members' Python, like ``3.9``; empty: Fencepost's Python.
-        members: their number; or ``MemberSpec`` of each kind, if they differ (in their client, static or dynamic).
+        members: their number; or ``MemberSpec`` of each kind, if they differ (in their client, command, environment or
+            settings, static or dynamic).
         protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
         config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` apply to every protocol (for
             ``consumer`` they become the brokers' group settings). The heartbeat interval is at most a quarter of the
@@ -68,6 +69,10 @@ class Group:
         clients.check(self.clients, self.protocol, self.statics, set(self.config) - set(settings.DECIDED))
         assignors = (find(self.clients, self.protocol) for find in (clients.common_assignors, clients.extra_assignors))
         settings.check_client(self.config, self.protocol, *assignors)
+        for index, (member, client) in enumerate(zip(self._each, self.clients, strict=True)):
+            place = f"the config of member {index}"
+            clients.check([client], self.protocol, [False], set(member.config) - set(settings.DECIDED), place)
+            settings.check_client(member.config, self.protocol, (), place=place)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
@@ -75,17 +80,19 @@ class Group:
         """Problems of the command: a user's program has one client, and brings its own libraries and Python."""
         used = tuple(dict.fromkeys(self.clients))
         names = {client.name for client in used}
-        if self.command and (self.python or any(client.version for client in used)):
+        if self.runs_programs and not all(self.commands):
+            yield "some members have a command, and others have none: give the group a command, too"
+        if self.runs_programs and (self.python or any(client.version for client in used)):
             yield "a group with a command must not set python or the client's release: the program brings its own"
-        if self.command and len(used) > 1:
+        if self.runs_programs and len(used) > 1:
             yield f"a group with a command must have one client, found {', '.join(map(str, used))}"
-        if self.command and VERIFIABLE in names:
+        if self.runs_programs and VERIFIABLE in names:
             yield f"the client {VERIFIABLE} is itself a program: leave the group's command out"
-        if (yours := sorted(names & {LINES, BLACK_BOX})) and not self.command:
+        if (yours := sorted(names & {LINES, BLACK_BOX})) and not self.runs_programs:
             yield f"the client {yours[0]} is a program of yours: set the group's command"
         if VERIFIABLE in names and self.python:
             yield f"the client {VERIFIABLE} runs on Java: leave the group's python out"
-        if self.image and not self.command:
+        if self.image and not self.runs_programs:
             yield "the group's image is for its command: set the command, or leave the image out"
 
     @property
@@ -104,6 +111,21 @@ class Group:
     def statics(self) -> tuple[bool, ...]:
         """Whether each member is static, by its index, spare ones included."""
         return tuple(self.static if member.static is None else member.static for member in self._each)
+
+    @property
+    def commands(self) -> tuple[tuple[str, ...], ...]:
+        """The command of each member by its index, spare ones included; empty: it runs our loop."""
+        return tuple(member.command or self.command for member in self._each)
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether members are programs of the user's."""
+        return any(self.commands)
+
+    @property
+    def variables(self) -> tuple[Mapping[str, str], ...]:
+        """The environment variables of each member by its index, spare ones included."""
+        return tuple(member.env for member in self._each)
 
     @property
     def imports(self) -> bool:
@@ -160,10 +182,15 @@ class Group:
         group: Group = serialization.from_mapping(cls, parts, "the group")
         return group
 
-    def client_config(self) -> dict[str, Any]:
-        """The client settings, including session time-out and heartbeat interval, which adapters leave out where the
-        brokers decide them. A user's program keeps its own settings: only ``config`` is returned."""
+    @property
+    def client_configs(self) -> tuple[dict[str, Any], ...]:
+        """The client settings of each member by its index, spare ones included.
+
+        They have session time-out and heartbeat interval, which adapters leave out where the brokers decide them. A
+        user's program keeps its own settings: only ``config`` is returned.
+        """
         own = {SESSION: self.session_timeout_ms, HEARTBEAT: self.heartbeat_interval_ms}
-        if not self.command:
-            return {**self.config, **own}
-        return {k: v for k, v in self.config.items() if self.protocol != "consumer" or k not in own}
+        shared = {**self.config, **own}
+        if self.runs_programs:
+            shared = {k: v for k, v in self.config.items() if self.protocol != "consumer" or k not in own}
+        return tuple({**shared, **member.config} for member in self._each)

@@ -89,6 +89,8 @@ class Scenario:
             if topic.replication_factor > self.brokers:
                 replicas = topic.replication_factor
                 yield f"topic {topic.name!r} has {replicas} replicas, but there are only {self.brokers} brokers"
+        if sum(serialization.name_of(promise) == "recovers" for promise in self.promises) > 1:
+            yield "found two promises Recovers: give all bounds to one"
         if not self.topics:
             yield f"scenario {self.name!r} needs at least one topic"
             return
@@ -113,7 +115,7 @@ class Scenario:
         """The objects that steps of the schedule and the workload may name."""
         partitions = {topic.name: topic.partitions for topic in self.topics}
         group = self.group
-        kind = (group.spare, group.statics, group.protocol, group.clients, bool(group.command), self.kafka)
+        kind = (group.spare, group.statics, group.protocol, group.clients, group.runs_programs, self.kafka)
         return Inventory(group.size, self.brokers, partitions, self._spare_brokers(), *kind)
 
     def _spare_brokers(self) -> int:
@@ -144,6 +146,11 @@ class Scenario:
         """The same, not checked yet. Raises PlanError if an entry has no times."""
         return make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory())
 
+    @property
+    def after_faults_s(self) -> float:
+        """For how many seconds the load has to go on after the last fault, for the promises."""
+        return max((float(getattr(promise, "after_faults_s", 0)) for promise in self.judged_by()), default=0.0)
+
     def checked(self, plan: Plan) -> Plan:
         """``plan``, if it can be performed with this group, on these topics and in this time.
 
@@ -153,8 +160,16 @@ class Scenario:
         complaints, longest_s = Complaints(), self.chaos_s + self.drain_s
         with complaints.gather(PlanError):
             check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
+        over_s = max((step.end_s for step in plan.steps), default=0.0)
+        if self.after_faults_s and over_s <= self.chaos_s < over_s + self.after_faults_s:
+            complaints.found.append(
+                PlanError(
+                    f"the promises need {self.after_faults_s:g} s of load after the last fault, which is over at "
+                    f"{over_s:g} s, but the chaos phase ends after chaos_s = {self.chaos_s:g}: make chaos_s longer"
+                )
+            )
         with complaints.gather(PlanError):
-            compaction.check(self.topics, self.broker_config, plan.steps, longest_s, program=bool(self.group.command))
+            compaction.check(self.topics, self.broker_config, plan.steps, longest_s, program=self.group.runs_programs)
         complaints.refuse()
         return plan
 

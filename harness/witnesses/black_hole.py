@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import WaitTimeout
-from fencepost.evidence.kafka_protocol import probe
+from fencepost.evidence.brokers.kafka_protocol import probe
 from fencepost.interfaces import Evidence, FaultContext
 from fencepost.witnesses import sockets
 from fencepost.witnesses.base import Observation, witness

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fencepost.clock import NS, now_ns
 from fencepost.errors import ClusterError, FaultError
-from fencepost.evidence.offsets_topic import TOPIC
+from fencepost.evidence.brokers.offsets_topic import TOPIC
 from fencepost.interfaces import FaultContext
 from fencepost.interfaces.admin import ReplicaAdmin
 from fencepost.model import TopicPartition, group_partition

@@ -6,7 +6,7 @@ import contextlib
 import socket
 
 from fencepost.clock import NS, now_ns
-from fencepost.evidence.kafka_protocol import answers_in, probe
+from fencepost.evidence.brokers.kafka_protocol import answers_in, probe
 
 CONNECT_S = 1.0
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.evidence.kafka_protocol import probe, request_of_unknown_topics
+from fencepost.evidence.brokers.kafka_protocol import probe, request_of_unknown_topics
 from fencepost.interfaces import Evidence, FaultContext, Injection
 from fencepost.witnesses.base import CallbackInjection, Observation, witness
 from fencepost.witnesses.links import HEALED_S, Link, Toxics, judged, named

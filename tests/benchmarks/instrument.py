@@ -27,7 +27,7 @@ from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 ROUNDS, READ_S, RECORDS, PARTITIONS = 3, 2.0, 1_000_000, 6
 WITHIN_S = 120.0

@@ -32,10 +32,10 @@ from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member import adapters
 from fencepost_member.config import LoopConfig, MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.loop import POLL_S, MemberLoop
 from fencepost_member.process import open_history
-from fencepost_member.recorder import MemberLane
+from fencepost_member.recording.events import EventLog, read
+from fencepost_member.recording.recorder import MemberLane
 
 ROUNDS, READ_S, WRITE_S = 3, 2.0, 5.0
 WRITES, AUDITS = 3, 5

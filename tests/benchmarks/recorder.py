@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history.run_folder import RunFolder
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.recorder import Recorder
 
 RECORDS = 200_000  # per round; less than a segment
 PARTITIONS = 12

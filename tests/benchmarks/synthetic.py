@@ -30,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.evidence import parquet_records
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing import parquet_records
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState
 from fencepost.history.run_folder import RunFolder
 from fencepost.model.topic import Topic

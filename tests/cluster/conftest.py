@@ -30,7 +30,7 @@ from fencepost.network import packets
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 SLOTS = 4
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from fencepost.evidence.kafka_protocol import ERROR_NAMES
+from fencepost.evidence.brokers.kafka_protocol import ERROR_NAMES
 from fencepost_member.kafka_errors import TABLE
 
 Row = dict[str, Any]

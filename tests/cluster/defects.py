@@ -18,6 +18,7 @@ KAFKA_PYTHON = "kafka-python 2.3.3"
 POLL_NS = 100 * MS  # a poll of our loop waits no longer
 AT_ONCE_NS = 1000 * MS  # what follows from something in the same client
 SOON_NS = 15_000 * MS  # what somebody did shows in the group within: its session, and a rebalance
+LOSES_CONNECTIONS = ("refuse", "cut_connections", "hold", "black_hole", "move_coordinator")
 GONE = " (deleted)"  # what a verdict calls the topic whose name another one has
 Example = dict[str, Any]  # of a finding, as the verdict tells it
 
@@ -41,6 +42,15 @@ class Defect:
 def writes_twice(history: History, example: Example) -> bool:
     """Leaders had moved by then; that a batch is there twice is what it, who is known, is accused of."""
     return bool(example["members"]) and happened(history, "move_leaders", example)
+
+
+def hangs_in_sending_offsets(history: History, example: Example) -> bool:
+    """Connections had been lost, or the coordinator had moved; its stack shows the call, and brokers got such requests
+    before alone."""
+    sent = [r for r in history.requests if r["api"] == "TXN_OFFSET_COMMIT" and r["client_id"] in example["members"]]
+    lost = any(happened(history, fault, example) for fault in LOSES_CONNECTIONS)
+    in_it = lost and "in send_offsets_to_transaction" in example["sentence"]
+    return in_it and bool(sent) and all(request["start_ns"] < example["from_ns"] for request in sent)
 
 
 def joins_with_what_it_has(history: History, example: Example) -> bool:
@@ -258,6 +268,12 @@ DEFECTS = (
         "who asked a former coordinator for its committed offsets never fetches (confluentinc/librdkafka#5586)",
         frozenset({"stuck-partition", "unconsumed"}),
         asked_who_had_been_the_coordinator,
+    ),
+    Defect(
+        "a producer whose connections were lost never sends its offsets, and its call never returns "
+        "(confluentinc/librdkafka#5456)",
+        frozenset({"hung-shutdown"}),
+        hangs_in_sending_offsets,
     ),
     Defect(
         "who joins by itself, and is let in after that poll, never looks for what it was given, and goes on with what "

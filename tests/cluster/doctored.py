@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.answers import answers
 from fencepost.checkers.tables.requests import Request
-from fencepost.evidence import parquet_records
+from fencepost.evidence.sealing import parquet_records
 from fencepost.history import DELIVERED_COLUMNS
 
 Line = dict[str, Any]

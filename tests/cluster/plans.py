@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
+from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances, Recovers
 from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
@@ -106,6 +106,23 @@ RECOVERS = replace(
     MOVES,
     name="a member comes back",
     promises=(*PROMISES[:3], Progress(within_s=30, recovers_within_s=6), Commits()),
+)
+
+# The same, and it catches up soon: records of its partitions wait for no longer than others did before.
+CATCHES_UP = replace(
+    MOVES,
+    name="a member comes back and catches up",
+    promises=(*PROMISES, Recovers(first_record_within_s=30, lag_normal_within_s=6)),
+    min_records=14_000,
+)
+
+# A member that commits each second, or after the records of a poll, loses what it did in about 1.5 s, or 300 records.
+LITTLE_TWICE = replace(
+    DEATH,
+    name="a member dies, and little is done twice",
+    schedule=[at(6, Kill(), member(SUSPECT), heal_after=1)],
+    promises=(*PROMISES, Recovers(duplicates_per_disruption=600)),
+    min_records=6_000,
 )
 
 # One member stands still for long, but not for so long that it is put out of the group: nobody else has to stop.

@@ -21,6 +21,7 @@ from cluster.plans import (
     BURSTS,
     CALM,
     CALM_FOR_LONG,
+    CATCHES_UP,
     COMES_AGAIN,
     CRITICAL,
     DEATH,
@@ -34,6 +35,7 @@ from cluster.plans import (
     HOPELESS_KEYS,
     HOPELESS_ONCE,
     LATE_WRITES,
+    LITTLE_TWICE,
     MOVES,
     NARROW,
     PEACEFUL_LETTERS,
@@ -150,6 +152,8 @@ BUGS: Mapping[str, Bug] = {
         FROZEN, {"collateral-stall"}, of_member("stop-polling"), protocols=("cooperative", "consumer")
     ),
     "slow-start": Bug(RECOVERS, {"slow-recovery"}, of_member("slow-start"), planted_in=ALL),
+    "slow-start-after-a-fault": Bug(CATCHES_UP, {"slow-catch-up"}, of_member("slow-start"), planted_in=ALL),
+    "commits-too-seldom": Bug(LITTLE_TWICE, {"too-many-duplicates"}, {"commit_every_ms": 15_000}, blamed=EVERYBODY),
     "commit-beyond-end": Bug(
         CALM,
         {"commit-beyond-end", "commit-ahead", "commit-regression"},  # and back again
@@ -327,10 +331,14 @@ BUGS: Mapping[str, Bug] = {
 }
 
 
+# Kinds that only a program's effects show: the test of a program with such a bug.
+IN_PROGRAMS = {"effects-out-of-order": ["program: test_a_program_that_begins_at_the_end_of_a_batch_does_not"]}
+
+
 def by_kind() -> dict[str, list[str]]:
     """Kind of finding -> the bugs that show it; or how the evidence of a real run was doctored for it."""
     shown = {
         kind: [name for name, bug in BUGS.items() if kind in bug.kinds] for bug in BUGS.values() for kind in bug.kinds
     }
     doctored = {kind: [f"doctored: {do.__name__.replace('_', ' ')}"] for kind, do in DOCTORED.items()}
-    return dict(sorted({**doctored, **shown}.items()))
+    return dict(sorted({**doctored, **IN_PROGRAMS, **shown}.items()))

@@ -10,6 +10,14 @@ from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.detector import find_here
 from fencepost.model import Severity, Verdict
 
+# The module ``fakes`` of a program that prints its effects into the file ``told``: topic, partition and offset a line.
+EFFECTS = """
+def told(settings):
+    with open("told") as lines:
+        for topic, partition, offset in map(str.split, filter(lambda line: line.endswith("\\n"), lines)):
+            yield topic, int(partition), int(offset)
+"""
+
 
 def group(client: str, members: int = 2) -> Group:
     """So many members, each of which is a process of the program, with this client."""

@@ -15,9 +15,9 @@ import pytest
 from fault_table import Cell
 
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.evidence import request_log
-from fencepost.evidence.clock_conversion import WallClockConverter
-from fencepost.evidence.kafka_protocol import probe
+from fencepost.evidence.brokers import request_log
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers.kafka_protocol import probe
 from fencepost.faults import ResetOffsets
 from fencepost.interfaces import Evidence, Fault, Gated, Injection, Target
 from fencepost.interfaces.network import PacketLoss

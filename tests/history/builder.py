@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from fencepost.checkers.tables.records import Delivered, Logged, Produced
-from fencepost.evidence import parquet_records
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing import parquet_records
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost_member.events import EventLog
 from fencepost_member.payload import key_hash
+from fencepost_member.recording.events import EventLog
 
 ORIGIN_NS = 1_000 * 10**9
 WALL_AHEAD_NS = 1_700_000_000 * 10**9
@@ -510,7 +510,7 @@ class HistoryBuilder:
     def logs(
         self, api: str, member: MemberTeller, offset: int, at: float, tp: int, *, error: str, member_id: str | None
     ) -> None:
-        """A line of a broker's request log, as ``fencepost.evidence.request_log`` keeps it."""
+        """A line of a broker's request log, as ``fencepost.evidence.brokers.request_log`` keeps it."""
         name, slot = self.partitions[tp], _slot(member)
         times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": self.blur_ns}
         who = {"slot": slot, "client_id": member.name, "member_id": member_id}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from history import random_histories, retelling
 
 JPEG = bytes.fromhex("ffd8ffe000104a46494600010100000100010000") + bytes(range(256)) * 4

@@ -19,10 +19,19 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from fencepost.evidence import parquet_events, parquet_records
+from fencepost.evidence.sealing import parquet_events, parquet_records
 from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
-from fencepost_member.segments import ABORTED, COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
+from fencepost_member.recording.segments import (
+    ABORTED,
+    COMMITTED,
+    DELIVERED,
+    FAILED,
+    HEADER_BYTES,
+    PARKED,
+    PRODUCED,
+    create,
+)
 
 Row = dict[str, Any]
 Files = Mapping[str, list[Row]]

@@ -20,6 +20,7 @@ from fencepost.checkers import (
     Parked,
     Progress,
     Rebalances,
+    Recovers,
     Requeued,
     oracle,
 )
@@ -521,7 +522,7 @@ def test_both_judges_agree_of_every_story_and_nobody_is_accused_of_what_nobody_s
 
 
 def test_every_kind_is_either_seen_by_brokers_or_has_its_reason() -> None:
-    promises = (Commits, Delivery, Effects, Order, Outside, Ownership, Parked, Progress, Rebalances, Requeued)
+    promises = (Commits, Delivery, Effects, Order, Outside, Ownership, Parked, Progress, Rebalances, Recovers, Requeued)
     kinds = {kind for promise in promises for kind in promise.kinds}
     unseen = {kind.name for kind in FINDINGS.values() if kind.unreported}
     assert kinds == JUDGED | unseen

@@ -20,10 +20,11 @@ from fencepost.checkers.counts import Bounds
 from fencepost.checkers.detections import aggregate, run_rules
 from fencepost.checkers.explanations import example
 from fencepost.checkers.group_rules.rebalances import _other_cause
+from fencepost.checkers.judge import judge
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import AssignmentChange, Rebalance, Window
 from fencepost.checkers.tables.stable_periods import stable_periods
-from fencepost.model import Anomaly
+from fencepost.model import Anomaly, Validity
 from history.builder import HistoryBuilder, ns
 
 A, B, C = "member-0.1", "member-1.1", "member-2.1"
@@ -488,6 +489,27 @@ def a_record_has_copies_of_two_owners(h: HistoryBuilder, way: str) -> None:
     b.assigned(2.4, 2, reported=False)
     if way != "once":
         b.effect(3, 3, seq=2, tp=2, kind="requeued", again=8)
+
+
+@case(
+    ("effects-out-of-order", "", "", ()),
+    *("in order", "no order is known", "another key", "no key", "another partition", "its second effect"),
+    "declared=declared act: delete-records",
+    partitions=5,
+)
+def a_record_has_its_effect_after_a_later_one_of_its_key(h: HistoryBuilder, way: str) -> None:
+    members(h)
+    h.workload = {"type": "own_program", "effects_in_order": way != "no order is known"}
+    a, _ = h.members
+    if way == "declared":
+        h.act("delete-records", 1)
+    if way in ("in order", "its second effect"):
+        a.effect(3, 2, seq=1, tp=1, key=6)
+    a.effect(4, 2, seq=2, tp=1, key=-1 if way == "no key" else 6)
+    if way != "in order":
+        a.effect(
+            3, 3, seq=3, tp=2 if way == "another partition" else 1, key={"another key": 7, "no key": -1}.get(way, 6)
+        )
 
 
 @case(
@@ -996,6 +1018,24 @@ def test_each_way_of_a_story_shows_exactly_this(tmp_path: Path, story: Case, way
     assert [t for t in shown if t[0] == kind] == expected
     if way == "wrong":
         assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("listed", "asked", "validity"),
+    [(True, True, Validity.INVALID), (False, True, Validity.UNKNOWN), (True, False, Validity.VALID)],
+)
+def test_the_order_of_effects_is_judged_if_it_is_promised_and_known(
+    tmp_path: Path, listed: bool, asked: bool, validity: Validity
+) -> None:
+    h = HistoryBuilder(tmp_path, 5, promises=[{"type": "effects", "in_order": asked}])
+    members(h)
+    h.write(5, 1, key=6)
+    h.workload = {"type": "own_program", "effects_in_order": listed}
+    for seq, offset in enumerate((0, 1, 2, 4, 3)):
+        h.members[0].effect(offset, 2, seq=seq, tp=1, key=6)
+    check = next(check for check in judge(h.seal(), oracle.detect).checks if check.check == "effects")
+    assert check.validity is validity, check.reason
+    assert validity is not Validity.UNKNOWN or "set effects_in_order of the workload" in check.reason
 
 
 def test_every_kind_has_a_history_and_a_near_miss() -> None:

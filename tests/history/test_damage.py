@@ -22,7 +22,7 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.cli import commands
 from fencepost.errors import RunFolderError
 from fencepost.judging import judge
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 from history import damages, random_histories, retelling
 from history.damages import HOSTILE, as_any_user
 

@@ -106,6 +106,6 @@ def test_rules_take_steps_in_proportion_to_what_else_happened(tmp_path: Path, pr
     for n in (100, 100 * TIMES):
         reported = replace(_told(tables, n), scenario={"scenario": asked})
         with counted() as taken:
-            detector.find_here(run, reported, Bounds(stuck_ns=NS // 10, recovers_ns=NS // 10))
+            detector.find_here(run, reported, Bounds(NS // 10, NS // 10, NS // 10, 0))
         steps.append(taken)
     assert quadratic(*steps) == {}

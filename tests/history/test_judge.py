@@ -19,7 +19,7 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.errors import ProvisionError, ScenarioError
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import Anomaly, Check, Severity, Validity, Verdict
 from history.builder import HistoryBuilder, MemberTeller, ns

@@ -21,13 +21,13 @@ from fencepost.checkers.judge import judge
 from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
-from fencepost.evidence import parquet_records
+from fencepost.evidence.sealing import parquet_records
 from fencepost.model import Anomaly, Verdict
 from history import odd_histories, random_histories
 from history.builder import HistoryBuilder, MemberTeller, ns
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 
-STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, loop_deliveries=3, loop_ns=2 * NS)
+STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, catches_up_ns=NS, done_again=0, loop_deliveries=3, loop_ns=2 * NS)
 NARROW = 3  # records of a range
 AS_IF_LARGE = {
     "arrays.STEP": 2,

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.counts import Bounds
+from fencepost.checkers.judge import _bounds
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.effects import LETTER_NS
-from fencepost.checkers.tables.rows import NS
 from fencepost.history import RecordState
+from fencepost.model import serialization
 from history.builder import HistoryBuilder, MemberTeller, ns
 
 Told = tuple[str, str, str, tuple[str, ...], int, int, int]  # kind, cause, excuse, members, first, last, count
@@ -33,8 +33,8 @@ def case(story: Story) -> Story:
 
 def told_by(h: HistoryBuilder) -> list[Told]:
     run = h.seal()
-    recovers_s = max((p.get("recovers_within_s", 0) for p in h.promises), default=0)
-    found, facts = oracle.detect(run, load(run), Bounds(recovers_ns=recovers_s * NS))
+    promises = (serialization.decode("promise", promise) for promise in h.promises)
+    found, facts = oracle.detect(run, load(run), _bounds(promises))
     assert not facts.failed
     return sorted((a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found)
 
@@ -1145,6 +1145,36 @@ def a_partition_that_is_delivered_late_after_a_fault(h: HistoryBuilder, wrong: b
     b.pause(4, 9)
     rest(a, 6, at=14.1 if wrong else 14)
     return [("slow-recovery", "step 0 (pause)", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_partition_that_catches_up_late_after_a_fault(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """The fault is over at 9.01 s; see ``test_recovery``."""
+    h.promises.append({"type": "recovers", "lag_normal_within_s": 5})
+    h.phases["warm-up"] = (0.0, 0.4)
+    a, b = two(h)
+    a.process(range(6, 10), 2.5)
+    h.write(at=5)
+    b.pause(4, 9)
+    a.process([10], 14.1 if wrong else 14)
+    a.commit(11, 15)
+    a.revoked(38)
+    a.close(39)
+    return [("slow-catch-up", "step 0 (pause)", "", (A,), 10, 10, 1)] if wrong else []
+
+
+@case
+def two_records_that_are_processed_again_after_a_fault(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Offsets 4 and 5 were done and not committed when A died; see ``test_recovery``."""
+    h.promises.append({"type": "recovers", "duplicates_per_disruption": 1 if wrong else 2})
+    a, b = two(h)
+    h.fault("kill", 5, members=(A,))
+    a.die(5)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 4)
+    redelivery = ("redelivery", "", "former owner died", (A, B), 4, 5, 2)
+    return [("too-many-duplicates", "step 0 (kill)", "", (A,), 4, 5, 2), redelivery] if wrong else [redelivery]
 
 
 @case

@@ -21,7 +21,7 @@ from fencepost.checkers.spark import detector
 from fencepost.checkers.spark.engine import OnContext
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.model import Anomaly, Verdict
 from history import random_histories, retelling
 from history.builder import HistoryBuilder

@@ -19,7 +19,7 @@ from fencepost.checkers.tables.records import load_records
 from fencepost.checkers.tables.rows import NS
 from fencepost.history import SendOutcome
 from fencepost.model import Anomaly
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 from history import random_histories
 from history.builder import HistoryBuilder, MemberTeller, ns
 from history.test_kernel_equals_oracle import agreed

@@ -16,7 +16,7 @@ from fencepost.checkers.judge import judge
 from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.spark.detector import find_here
 from fencepost.checkers.tables.rows import NS
-from fencepost.evidence import parquet_records
+from fencepost.evidence.sealing import parquet_records
 from fencepost.model import Severity, Validity
 from fencepost.model.serialization import encode
 from history.builder import HistoryBuilder

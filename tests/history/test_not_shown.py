@@ -15,7 +15,7 @@ import pytest
 from fencepost.checkers import oracle
 from fencepost.checkers.judge import judge
 from fencepost.checkers.tables.reading import BROKERS_RECORDS
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import LACKING
 from fencepost.model import Check, Severity, Validity, Verdict
 from fencepost.model.clients import VERIFIABLE

@@ -12,7 +12,7 @@ import pytest
 
 from fencepost.checkers.counts import JudgedCounts
 from fencepost.checkers.tables import load
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import DELIVERED_VERSION, FORMAT_VERSION, RecordState
 from fencepost.history.run_folder import fingerprint
 from fencepost.model import Anomaly

@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.checkers.tables import Tables, coordinator, load
 from fencepost.checkers.tables.rows import FOREVER, Life, Window
-from fencepost_member.commits import by_answer
+from fencepost_member.committing.commits import by_answer
 from history.builder import BLUR_NS, HistoryBuilder, ns
 
 NUMBERS = {("orders", 0): 0, ("orders", 1): 1}

@@ -15,9 +15,9 @@ import pytest
 
 from fencepost.checkers import oracle
 from fencepost.checkers.judge import judge
-from fencepost.evidence.broker_clocks import MOST_NS
-from fencepost.evidence.clock_conversion import MS
-from fencepost.evidence.seal import seal
+from fencepost.evidence.brokers.broker_clocks import MOST_NS
+from fencepost.evidence.brokers.clock_conversion import MS
+from fencepost.evidence.sealing.seal import seal
 from fencepost.model import Verdict
 from history.test_not_shown import ATTACHED, PROMISES, hide, violated, with_records
 

@@ -8,10 +8,10 @@ import pytest
 
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.detector import find_here
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import RecordState
 from fencepost.model import Severity, Validity
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 from history.builder import HistoryBuilder, ns
 from history.test_judge import good_life
 

@@ -44,7 +44,7 @@ from fencepost.model import TopicPartition
 TPS = (3, 4)
 NAMES = ("a.1", "a.2", "b.1")
 END_NS, END = 60, 14  # moments and offsets are below
-BOUNDS = Bounds(stuck_ns=6, recovers_ns=4, loop_deliveries=3, loop_ns=8)
+BOUNDS = Bounds(stuck_ns=6, recovers_ns=4, catches_up_ns=2, done_again=0, loop_deliveries=3, loop_ns=8)
 HOW = ("revoked", "lost", "closed", "died", "reassigned", "")
 OUTCOMES, ERRORS = ("ok", "ok", "fail", "info"), ("", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION")
 

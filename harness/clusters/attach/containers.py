@@ -20,7 +20,7 @@ from fencepost.clusters.docker.processes import ContainerProcess
 from fencepost.clusters.docker.published import PublishedPort
 from fencepost.clusters.kafka.node_files import complete_lines
 from fencepost.errors import ClusterError, FencepostError, NotRead, NotShown
-from fencepost.evidence import metadata_log
+from fencepost.evidence.brokers import metadata_log
 from fencepost.processes.owner import ProcessOwner, send, wait_ended
 
 START_S = 60.0

@@ -13,8 +13,8 @@ from fencepost.clusters.attach.broker_output import BrokerOutput
 from fencepost.clusters.cache import ProgressCallback
 from fencepost.clusters.kafka.node_files import lines
 from fencepost.errors import FencepostError, NotShown
-from fencepost.evidence.clock_conversion import WallClockConverter
-from fencepost.evidence.request_log import parse
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers.request_log import parse
 
 LOGGER, LEVEL = "kafka.request.logger", "DEBUG"
 LOCK = "\0fencepost-request-log-{}"  # an abstract address of this machine, by the container's id

@@ -26,10 +26,10 @@ from collections import deque
 from itertools import repeat
 from typing import Deque, Dict, Iterable, Mapping, Optional, Tuple
 
-from fencepost_member.commits import Work
+from fencepost_member.committing.commits import Work
 from fencepost_member.instrument.taken import Taking
 from fencepost_member.ownership import Tp
-from fencepost_member.recorder import MemberLane
+from fencepost_member.recording.recorder import MemberLane
 
 MOST_KEPT = 10_000  # records of a partition that were never taken; older ones are forgotten
 

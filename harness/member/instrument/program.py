@@ -15,11 +15,11 @@ from typing import Any, Dict, Iterable, List, Mapping, MutableSet, Optional, Seq
 
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.config import REPORTED, MemberConfig, read_member
-from fencepost_member.events import EventLog
 from fencepost_member.instrument.consumer_names import Claim, claim
 from fencepost_member.ownership import Tp
 from fencepost_member.process import open_history
-from fencepost_member.recorder import MemberLane
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import MemberLane
 from fencepost_member.stacks import print_on_signal
 from fencepost_member.this_process import CONFIG, PROGRAMS
 

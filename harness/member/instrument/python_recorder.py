@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from fencepost_member.adapters.errors import FENCED, error_name
-from fencepost_member.commits import Answer, begun
+from fencepost_member.committing.commits import Answer, begun
 from fencepost_member.instrument.consumer_names import Claim
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.recording import Recording

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fencepost_member.adapters import Record
-from fencepost_member.commits import Answer, begun
+from fencepost_member.committing.commits import Answer, begun
 from fencepost_member.instrument.consumer_names import Claim
 from fencepost_member.instrument.in_flight import InFlight
 from fencepost_member.instrument.program import InstrumentedProgram

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
-from fencepost_member.commits import Answer
+from fencepost_member.committing.commits import Answer
 from fencepost_member.config import TRANSACTION
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.ownership import Tp

@@ -10,10 +10,10 @@ import sys
 from typing import BinaryIO
 
 from fencepost_member.config import read_member
-from fencepost_member.events import EventLog
 from fencepost_member.json_lines.reading import LineError, parse
 from fencepost_member.json_lines.translator import SettableClock, Translator
 from fencepost_member.process import open_history
+from fencepost_member.recording.events import EventLog
 
 
 def write(story: Translator, events: EventLog, moment: SettableClock, lines: BinaryIO, log: BinaryIO) -> None:

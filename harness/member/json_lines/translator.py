@@ -10,16 +10,16 @@ from typing import Any, Callable, Dict, List, Tuple
 from fencepost_member import kafka_errors
 from fencepost_member.adapters import Record
 from fencepost_member.adapters.settings import settings_of
-from fencepost_member.commits import begun
+from fencepost_member.committing.commits import begun
 from fencepost_member.config import MemberConfig
-from fencepost_member.events import EventLog
 from fencepost_member.instrument.in_flight import InFlight
 from fencepost_member.json_lines.protocol_check import ProtocolCheck
 from fencepost_member.json_lines.reading import Line, LineError, offsets_of, tps
 from fencepost_member.member_events import FOR_EVER_NS, MemberReporter
 from fencepost_member.ownership import Tp, rows
 from fencepost_member.payload import unpack
-from fencepost_member.recorder import MemberLane
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import MemberLane
 
 MS_NS = 1_000_000
 GLANCE_NS = 50_000  # two readings of clocks within this time count as simultaneous

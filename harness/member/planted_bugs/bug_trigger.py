@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any, Mapping, Set
 
-from fencepost_member.events import read
 from fencepost_member.ownership import Tp
+from fencepost_member.recording.events import read
 
 EVERY_S = 1.0
 TIMES = 3  # acts of a bug in an incarnation if the group is to recover from it

@@ -28,10 +28,10 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable
 
 from fencepost_member.behaviour import Behaviour
-from fencepost_member.commits import Work
-from fencepost_member.events import EventLog
+from fencepost_member.committing.commits import Work
 from fencepost_member.ownership import AssignmentNumbers, Tp, rows
 from fencepost_member.planted_bugs.bug_trigger import ALWAYS, EVERY_S, BugTrigger, overtaken
+from fencepost_member.recording.events import EventLog
 
 BACK_RECORDS = 10
 BEYOND = 1_000_000  # records

@@ -27,7 +27,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from fencepost_member.adapters import ClientListener, Headers, Tp
 from fencepost_member.config import MemberConfig
-from fencepost_member.dispositions import Content, DeadLetter, OrderedDeadLetter
+from fencepost_member.processing.dispositions import Content, DeadLetter, OrderedDeadLetter
 
 MANY = 1000
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Iterable
 
-from fencepost_member.offset_tracker import OffsetTracker
-from fencepost_member.pool import Pool
+from fencepost_member.committing.offset_tracker import OffsetTracker
+from fencepost_member.processing.pool import Pool
 
 
 class UnawaitedWorkers(Pool):

@@ -17,10 +17,10 @@ import threading
 from typing import Any
 
 from fencepost_member.behaviour import Behaviour
-from fencepost_member.commits import Work
-from fencepost_member.events import EventLog
+from fencepost_member.committing.commits import Work
 from fencepost_member.ownership import AssignmentNumbers
 from fencepost_member.planted_bugs.bug_trigger import EVERY_S, BugTrigger
+from fencepost_member.recording.events import EventLog
 
 WAIT_S = 14.0
 

@@ -24,10 +24,10 @@ from functools import partial
 from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
 from fencepost_member.behaviour import Behaviour
-from fencepost_member.commits import Work
-from fencepost_member.events import EventLog
+from fencepost_member.committing.commits import Work
 from fencepost_member.ownership import AssignmentNumbers, Tp
 from fencepost_member.planted_bugs.bug_trigger import ALWAYS, EVERY_S, BugTrigger, overtaken
+from fencepost_member.recording.events import EventLog
 
 SEEK_RECORDS = 10
 LOOP_TIMES = 12

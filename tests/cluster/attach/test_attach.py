@@ -25,8 +25,8 @@ from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.attach.examination import TRANSACTIONS_TOPIC
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.managed_cluster import ManagedCluster
-from fencepost.evidence import dump_parser, offsets_topic
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers import dump_parser, offsets_topic
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.faults import (
     AddPartitions,
     Bounce,

@@ -26,9 +26,9 @@ from fencepost.clusters.attach.backend import Attachment
 from fencepost.clusters.attach.clock_watch import ClockWatch
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.names import CLOCKS
-from fencepost.evidence import dump_parser, metadata_log, offsets_topic
-from fencepost.evidence.broker_clocks import BrokerClock
-from fencepost.evidence.clock_conversion import MS, Moment, WallClockConverter
+from fencepost.evidence.brokers import dump_parser, metadata_log, offsets_topic
+from fencepost.evidence.brokers.broker_clocks import BrokerClock
+from fencepost.evidence.brokers.clock_conversion import MS, Moment, WallClockConverter
 from fencepost.faults import Kill
 from fencepost.judging import judge
 from fencepost.model import Severity, Validity, group_partition

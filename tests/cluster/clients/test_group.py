@@ -15,15 +15,15 @@ import pytest
 from fencepost.clock import eventually
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import MemberError
-from fencepost.evidence.segment_reader import read_segments
+from fencepost.evidence.sealing.segment_reader import read_segments
 from fencepost.group import running_group as groups
 from fencepost.model import TopicPartition
 from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
-from fencepost_member.events import EventLog, read
-from fencepost_member.segments import DELIVERED, PRODUCED, Layout
+from fencepost_member.recording.events import EventLog, read
+from fencepost_member.recording.segments import DELIVERED, PRODUCED, Layout
 
 pytestmark = pytest.mark.cluster
 
@@ -323,7 +323,7 @@ def test_a_static_member_that_was_replaced_tells_a_fatal_error_and_ends(run: Run
         "group": run.name,
         "bootstrap": run.cluster.bootstrap(1),
         "protocol": "eager",
-        "client_config": group_spec("eager").client_config(),
+        "client_config": group_spec("eager").client_configs[0],
         "instance_id": f"{run.name}-member-0",
     }
     twin = groups.MemberHandle(run.home, 1, 1, replacement)

@@ -24,8 +24,8 @@ from fencepost.workloads import DeadLetters
 from fencepost_member import adapters
 from fencepost_member.adapters.confluent import parked_keys, retries, topic_reader
 from fencepost_member.config import REQUEUE, TRANSACTION, LoopConfig, MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.payload import HEADER, SOURCE, letter_id, pack, source
+from fencepost_member.recording.events import EventLog, read
 
 pytestmark = pytest.mark.cluster
 

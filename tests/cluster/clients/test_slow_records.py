@@ -8,7 +8,7 @@ import pytest
 
 from cluster.plans import BOUNDED, PROMISES, STRICT, SUSPECT, under
 from fencepost.checkers import Parked, Requeued
-from fencepost.evidence.clock_conversion import MS
+from fencepost.evidence.brokers.clock_conversion import MS
 from fencepost.faults import Kill, Stall
 from fencepost.history import EventKind
 from fencepost.model import Severity
@@ -16,7 +16,7 @@ from fencepost.model.settings import PROTOCOLS
 from fencepost.schedule.entries import at
 from fencepost.targets import member
 from fencepost.workloads import DeadLetters, PollLoop, Requeue
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 

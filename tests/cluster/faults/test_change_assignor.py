@@ -35,7 +35,7 @@ from fencepost.model.settings import STRATEGY
 from fencepost.processes.owner import ProcessOwner
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = ON_CLUSTER
 

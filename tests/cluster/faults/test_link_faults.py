@@ -34,7 +34,7 @@ from cluster.worlds import (
 )
 from fencepost.clock import eventually
 from fencepost.errors import FaultError
-from fencepost.evidence.kafka_protocol import answers_in, probe
+from fencepost.evidence.brokers.kafka_protocol import answers_in, probe
 from fencepost.faults import BlackHole, CutConnections, Hold, Kill, Latency, RateLimit, Refuse, Slice
 from fencepost.interfaces import Fault, Target
 from fencepost.witnesses import sockets

@@ -36,7 +36,7 @@ from fencepost.schedule.combinators import rolling_deploy
 from fencepost.schedule.entries import at
 from fencepost.targets import coordinator, idle, members, one_member
 from fencepost.workloads import PollLoop
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = ON_CLUSTER
 
@@ -191,11 +191,14 @@ def test_a_member_that_was_not_started_is_no_scale_out(world: World, inject: Inj
     assert "member-3 is not started yet" in evidence.what
 
 
-def test_a_member_that_was_not_asked_to_leave_is_no_scale_in(world: World, inject: Inject) -> None:
+@pytest.mark.usefixtures("nobody_more")
+def test_a_member_that_was_not_asked_to_leave_is_no_scale_in_and_is_killed(world: World, inject: Inject) -> None:
+    unasked = deaf(world, lambda number: None if number == signal.SIGTERM else number)
     with nothing_to_see():
-        evidence = inject(ScaleIn(), deaf(world), MEMBER).proven()
+        evidence = inject(ScaleIn(), unasked, MEMBER).proven()
     assert not evidence.took_effect
     assert "member-1" in evidence.what
+    assert node(world, MEMBER).pid is None
 
 
 @pytest.mark.usefixtures("nobody_more")

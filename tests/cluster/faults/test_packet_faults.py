@@ -43,7 +43,7 @@ from cluster.worlds import (
 from fencepost import Group, Scenario, at, past_session
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError
-from fencepost.evidence.kafka_protocol import probe
+from fencepost.evidence.brokers.kafka_protocol import probe
 from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.interfaces import Fault
 from fencepost.interfaces.network import PacketLoss

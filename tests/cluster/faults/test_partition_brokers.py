@@ -31,8 +31,8 @@ from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError
-from fencepost.evidence import dump_parser, metadata_log
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers import dump_parser, metadata_log
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.faults import DropPackets, PartitionBrokers
 from fencepost.interfaces import Target
 from fencepost.interfaces.network import PacketLoss

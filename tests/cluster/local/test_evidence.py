@@ -14,8 +14,9 @@ import pytest
 from fencepost.clock import clock_pair, eventually, now_ns
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
-from fencepost.evidence import audit, metadata_log, offsets_topic, request_log
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence import audit
+from fencepost.evidence.brokers import metadata_log, offsets_topic, request_log
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, group_partition
@@ -24,7 +25,7 @@ from fencepost.processes.owner import ProcessOwner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member import payload
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 pytestmark = pytest.mark.cluster
 

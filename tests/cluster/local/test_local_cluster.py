@@ -18,8 +18,8 @@ from fencepost.clusters import local
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.managed_cluster import ManagedCluster
 from fencepost.errors import ClusterError
-from fencepost.evidence import offsets_topic
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers import offsets_topic
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.interfaces import BrokerEvidence, Cluster, ClusterSpec, Links
 from fencepost.interfaces.process import Node
 from fencepost.model import TopicPartition, group_partition

@@ -19,7 +19,7 @@ from fencepost.model import Validity, Verdict
 from fencepost.model.settings import PROTOCOLS
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 

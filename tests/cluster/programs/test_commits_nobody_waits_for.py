@@ -14,7 +14,7 @@ from fencepost.faults import Kill
 from fencepost.model import Validity, Verdict
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = pytest.mark.cluster
 

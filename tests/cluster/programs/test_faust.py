@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.plans import topic
-from cluster.user_programs import broken, performed
+from cluster.user_programs import EFFECTS, broken, performed
 from fencepost import Group, Scenario, at
 from fencepost.checkers import Commits, Delivery, Effects, Ownership, Progress
 from fencepost.clusters import cache
@@ -43,12 +43,6 @@ if __name__ == "__main__":
     sys.argv = [sys.argv[0], "worker", "-l", "warn", "--without-web"]
     app.main()
 """
-FAKES = """
-def told(settings):
-    with open("told") as lines:
-        for topic, partition, offset in map(str.split, filter(lambda line: line.endswith("\\n"), lines)):
-            yield topic, int(partition), int(offset)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +63,7 @@ def python() -> str:
 def test_what_faust_reads_is_recorded_and_a_member_that_dies_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str
 ) -> None:
-    for name, text in (("program.py", PROGRAM), ("fakes.py", FAKES), ("told", "")):
+    for name, text in (("program.py", PROGRAM), ("fakes.py", EFFECTS), ("told", "")):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     asked = Scenario(

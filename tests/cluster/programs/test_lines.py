@@ -20,7 +20,7 @@ from fencepost.model.clients import MemberSpec
 from fencepost.model.settings import PROTOCOLS
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram, PollLoop
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 

@@ -24,8 +24,8 @@ from fencepost.model import TopicPartition, Validity
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import read
-from fencepost_member.segments import DELIVERED, PRODUCED
+from fencepost_member.recording.events import read
+from fencepost_member.recording.segments import DELIVERED, PRODUCED
 
 pytestmark = pytest.mark.cluster
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from cluster.user_programs import broken, group, performed
 from fencepost import Scenario, Topic, at, past_session
 from fencepost.faults import Bounce, Pause
 from fencepost.model import Severity, Validity, Verdict
+from fencepost.model.clients import MemberSpec
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
@@ -144,3 +147,35 @@ def test_a_program_that_reads_what_is_aborted_is_not_accused_of_it(
     found = [f for check in verdict.checks for f in check.findings if f.kind == "aborted-read"]
     assert {f.severity for f in found} == {Severity.PERMITTED}
     assert sum(f.count for f in found) > 50
+
+
+def test_two_releases_of_a_program_side_by_side_and_only_the_wrong_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new release is another file, and wrong by its environment; both need a variable."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fakes.py").write_text(
+        "def order(key, seq): return {'customer': key, 'number': seq}\n", encoding="utf-8"
+    )
+    for name in ("program.py", "new.py"):
+        (tmp_path / name).write_text(f'import os\nAHEAD = int(os.environ["AHEAD"])\n{KAFKA_PYTHON}', encoding="utf-8")
+    old = MemberSpec(1, env={"AHEAD": "0"})
+    new = MemberSpec(1, command=(sys.executable, "new.py"), env={"AHEAD": f"{AHEAD}"}, config={"fetch.min.bytes": 2})
+    asked = Scenario(
+        "two releases",
+        [Topic("orders", partitions=4, replication_factor=1)],
+        replace(group("kafka-python"), members=[old, new]),
+        OwnProgram(payload="fakes:order", rate_hz=300),
+        brokers=1,
+        min_records=1000,
+    )
+    verdict = performed(asked, tmp_path)[1]
+    ahead_of = [
+        example["members"]
+        for check in verdict.checks
+        for finding in check.findings
+        if finding.kind == "commit-ahead"
+        for example in finding.examples
+    ]
+    assert ahead_of
+    assert {member for members in ahead_of for member in members} == {"member-1.1"}

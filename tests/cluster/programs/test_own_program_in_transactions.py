@@ -12,7 +12,7 @@ from fencepost.faults import Bounce
 from fencepost.model import Validity, Verdict
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = pytest.mark.cluster
 

@@ -15,7 +15,7 @@ from fencepost.faults import Bounce, Kill, Pause
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.targets import member, one_member
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = pytest.mark.cluster
 

@@ -19,7 +19,7 @@ from fencepost.group import running_group as groups
 from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
-from fencepost_member.segments import DELIVERED
+from fencepost_member.recording.segments import DELIVERED
 
 pytestmark = pytest.mark.cluster
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.plans import topic
-from cluster.user_programs import broken, group, performed
+from cluster.user_programs import EFFECTS, broken, group, performed
 from fencepost import Scenario, at, runner
 from fencepost.faults import Kill
 from fencepost.model import Validity, Verdict
@@ -83,12 +83,6 @@ async def main():
         await consumer.stop()
 
 """
-FAKES = """
-def told(settings):
-    with open("told") as lines:
-        for topic, partition, offset in map(str.split, filter(lambda line: line.endswith("\\n"), lines)):
-            yield topic, int(partition), int(offset)
-"""
 SCENARIO = Scenario(
     name="reads below the calls of a client",
     topics=[topic("orders", 4)],
@@ -106,7 +100,7 @@ def judged(
 ) -> Verdict:
     head, tail = f"LEAVES_OUT = {leaves_out}\n", f"READ = {read}\nasyncio.run(main())\n"
     (folder / "program.py").write_text(head + PROGRAM + tail, encoding="utf-8")
-    (folder / "fakes.py").write_text(FAKES, encoding="utf-8")
+    (folder / "fakes.py").write_text(EFFECTS, encoding="utf-8")
     (folder / "told").touch()
     patch.chdir(folder)
     return performed(scenario, folder)[1]

@@ -15,7 +15,7 @@ from fencepost.reports import folder
 from fencepost.reports.glossary import GLOSSARY
 from fencepost.reports.lint import advise
 from fencepost.scenario import loader
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 

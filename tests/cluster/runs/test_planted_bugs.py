@@ -29,6 +29,7 @@ from fencepost.checkers import (
     Parked,
     Progress,
     Rebalances,
+    Recovers,
     Requeued,
 )
 from fencepost.clock import eventually
@@ -118,6 +119,7 @@ CORE = {  # promise -> the bug that breaks it
     Progress: ("die-silently", "consumer"),
     Commits: ("wrong-start", "cooperative"),
     Rebalances: ("range-of-narrow-topics", "eager"),
+    Recovers: ("commits-too-seldom", "cooperative"),
     Effects: ("offsets-later", "cooperative"),
     Parked: ("letter-per-attempt", "consumer"),
     Requeued: ("unwritten-copies", "eager"),

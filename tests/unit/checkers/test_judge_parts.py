@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from history.builder import HistoryBuilder
 
-from fencepost.checkers import Delivery, Progress, oracle
+from fencepost.checkers import Delivery, Progress, Recovers, oracle
 from fencepost.checkers import judge as judging
 from fencepost.checkers.counts import Bounds, JudgedCounts
 from fencepost.checkers.explanations import EXAMPLES_MAX, example
@@ -118,6 +118,9 @@ def test_the_violation_with_the_greatest_count_is_the_reason() -> None:
         ([Delivery()], Bounds()),
         ([Progress(within_s=20), Progress(within_s=7.5)], Bounds(stuck_ns=round(7.5 * NS))),
         ([SimpleNamespace(recovers_within_s=4), SimpleNamespace(recovers_within_s=None)], Bounds(recovers_ns=4 * NS)),
+        ([Progress(recovers_within_s=4), Recovers(first_record_within_s=3)], Bounds(recovers_ns=3 * NS)),
+        ([Recovers(lag_normal_within_s=0.5)], Bounds(catches_up_ns=NS // 2)),
+        ([Recovers(duplicates_per_disruption=0)], Bounds(done_again=0)),
     ],
 )
 def test_the_strictest_promise_sets_a_bound(promises: Sequence[Any], bounds: Bounds) -> None:

@@ -10,6 +10,7 @@ from small_histories import BOUNDS, Held, history
 
 from fencepost.checkers import kernel, oracle
 from fencepost.checkers.detections import Detection, aggregate
+from fencepost.checkers.kernel import recovery
 from fencepost.checkers.kernel.aggregates import Aggregates, Label
 from fencepost.checkers.kernel.commits import off_by_one, off_by_one_of
 from fencepost.checkers.kernel.context import KernelContext
@@ -54,6 +55,8 @@ def found(of: History, rule: kernel.Rule, width: int) -> list[Anomaly]:
         aggregates.put(kind, tp, Label(*label), numbers)
     if rule is off_by_one:
         aggregates.put_detections(off_by_one_of(aggregates, of.tables))
+    if rule is recovery.done_again:
+        recovery.too_many_duplicates(aggregates, BOUNDS.done_again)
     if rule is stuck_member:
         aggregates.put_detections(stuck_member_of(aggregates, judged))
     return aggregates.anomalies(of.tables.partitions)

@@ -18,7 +18,7 @@ from fencepost.checkers.kernel.partitioning import FIRST, LAST, RowGroup, Task, 
 from fencepost.checkers.kernel.rows import Rows, concatenate
 from fencepost.checkers.spark import detector
 from fencepost.checkers.tables import load
-from fencepost.evidence import parquet_records
+from fencepost.evidence.sealing import parquet_records
 
 GROUP, WIDTH = 100, 1_000
 POLL = 500  # records that a synthetic member polls at once

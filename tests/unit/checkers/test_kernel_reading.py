@@ -19,7 +19,7 @@ from fencepost.checkers.kernel.offset_index import SHORT, SPARSE, ConsecutiveRun
 from fencepost.checkers.kernel.partitioning import FIRST, LAST, Task, read_groups
 from fencepost.checkers.kernel.writes import _batches
 from fencepost.checkers.spark.jvm import SETTINGS
-from fencepost.evidence import parquet_records
+from fencepost.evidence.sealing import parquet_records
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 
 ROWS = 4 * SHORT

@@ -11,12 +11,13 @@ from unit.member.test_json_lines import ASSIGNED, MS, REVOKED, STARTED, Told, co
 
 from fencepost.checkers.tables import load, load_records
 from fencepost.checkers.tables.processing_rules import as_processed
-from fencepost.evidence import recreated_topics, request_log
-from fencepost.evidence.seal import seal
+from fencepost.evidence.brokers import request_log
+from fencepost.evidence.sealing import recreated_topics
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import HARNESS, RecordState
 from fencepost.history.run_folder import RunFolder
 from fencepost.model.clients import LINES, VERIFIABLE
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 DONE, BEGUN, DELIVERED = RecordState.DONE, RecordState.BEGUN, RecordState.DELIVERED
 # Two polls, of which the second one came in the seventh millisecond, and died before it told more.

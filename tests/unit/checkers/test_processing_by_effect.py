@@ -13,16 +13,17 @@ import pytest
 from fencepost.checkers.tables import load, load_records
 from fencepost.checkers.tables.processing_rules import as_processed
 from fencepost.errors import MemberError
-from fencepost.evidence import audit, effects, parquet_records, program_effects
+from fencepost.evidence import audit, effects, program_effects
 from fencepost.evidence.program_effects import ProgramEffects
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing import parquet_records
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import HARNESS, LOG_COLUMNS, EventKind, RecordState
 from fencepost.history.run_folder import RunFolder
 from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import ProcessOwner
 from fencepost.workloads import OwnProgram, PollLoop
-from fencepost_member.events import EventLog, read
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.events import EventLog, read
+from fencepost_member.recording.recorder import Recorder
 
 ENTRIES = [{"tp": n, "topic": "run-orders", "partition": n, "log_start": 0, "log_end": 9} for n in range(2)]
 FUNCTIONS = """
@@ -37,6 +38,9 @@ def numbers(settings):
 
 def beyond(settings):
     return [("orders", 1, 9)]
+
+def mixed(settings):
+    return [6, 5, ("orders", 0, 0), 6, 5]
 
 def elsewhere(settings):
     return [("bills", 0, 0)]
@@ -91,9 +95,9 @@ def told(function: str, owner: ProcessOwner, folder: RunFolder, **options: Any) 
 
 
 def log(folder: RunFolder, *rows: tuple[int, int, int]) -> None:
-    """The log, of (tp, offset, seq) of the first producer, and of one record of a stranger's."""
-    every = [(*row, 0) for row in rows] + [(0, 0, 6, -1)]
-    names = ("tp", "offset", "seq", "writer")
+    """The log, of (tp, offset, seq) of the first producer, and of one record of a stranger's; the key is the seq."""
+    every = [(*row, 0, row[-1]) for row in rows] + [(0, 0, 6, -1, -1)]
+    names = ("tp", "offset", "seq", "writer", "key")
     found = {name: np.array(column) for name, column in zip(names, zip(*every, strict=True), strict=True)}
     zeros = {name: np.zeros(len(every), np.int64) for name in LOG_COLUMNS if name not in names}
     parquet_records.write(folder.history / audit.FILE, LOG_COLUMNS, [{**found, **zeros}])
@@ -123,6 +127,18 @@ def test_of_a_record_that_a_client_wrote_twice_nobody_knows_which_one_it_is(
     log(folder, (1, 3, 5), (1, 4, 5), (0, 7, 6), (0, 8, 6))
     found = places(told("numbers", owner, folder))
     assert found == [("run-orders", 0, 7), ("run-orders", 0, 8), ("run-orders", 1, 3), ("run-orders", 1, 4)]
+
+
+def test_effects_in_order_keep_it_and_have_the_keys_of_their_records(owner: ProcessOwner, folder: RunFolder) -> None:
+    log(folder, (1, 3, 5), (0, 7, 6), (0, 8, 6))
+    events = told("mixed", owner, folder, effects_in_order=True)
+    seen = [(tuple(place), e["detail"]["key"]) for e in sorted(events, key=_seq) for place in e["partitions"]]
+    first, second, stranger = ("run-orders", 0, 7), ("run-orders", 1, 3), ("run-orders", 0, 0)
+    assert seen == [(first, 6), (second, 5), (stranger, -1), (("run-orders", 0, 8), 6), (second, 5)]
+
+
+def _seq(event: dict[str, Any]) -> int:
+    return int(event["detail"]["seq"])
 
 
 @pytest.mark.parametrize(

@@ -271,12 +271,12 @@ def test_client_settings_that_fencepost_decides_are_refused(options: dict[str, A
 
 
 def test_an_assignor_that_goes_with_the_protocol_may_be_chosen() -> None:
-    assert Group(protocol="eager", config={"partition.assignment.strategy": "roundrobin"}).client_config()
+    assert Group(protocol="eager", config={"partition.assignment.strategy": "roundrobin"}).client_configs[0]
 
 
 def test_a_client_in_java_is_eager_with_a_cooperative_assignor_beside_an_eager_one_and_refused_without() -> None:
     java = {"client": "verifiable-consumer", "protocol": "eager"}
-    assert Group(**java, config={"partition.assignment.strategy": "roundrobin, cooperative-sticky"}).client_config()
+    assert Group(**java, config={"partition.assignment.strategy": "roundrobin, cooperative-sticky"}).client_configs[0]
     for names in ("cooperative-sticky", "cooperative-sticky,uniform"):
         with pytest.raises(ScenarioError, match="'cooperative-sticky' contradicts its protocol 'eager'"):
             Group(**java, config={"partition.assignment.strategy": names})

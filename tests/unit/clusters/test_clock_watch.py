@@ -13,8 +13,8 @@ from fencepost.clusters.attach import clock_watch
 from fencepost.clusters.attach.clock_watch import AT_ENDS, ClockWatch
 from fencepost.clusters.cache import quiet
 from fencepost.errors import ClusterError, NotShown
-from fencepost.evidence.broker_clocks import LeaderClocks
-from fencepost.evidence.clock_conversion import MS
+from fencepost.evidence.brokers.broker_clocks import LeaderClocks
+from fencepost.evidence.brokers.clock_conversion import MS
 from fencepost.model import TopicPartition
 from fencepost.model.clock_readings import ClockReadings
 from fencepost.model.endpoint import Endpoint

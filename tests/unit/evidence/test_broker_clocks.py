@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import NotShown
-from fencepost.evidence.broker_clocks import DRIFT, BrokerClock, LeaderClocks
-from fencepost.evidence.clock_conversion import MS, Moment
+from fencepost.evidence.brokers.broker_clocks import DRIFT, BrokerClock, LeaderClocks
+from fencepost.evidence.brokers.clock_conversion import MS, Moment
 from fencepost.model.clock_readings import ClockReading, ClockReadings
 
 SECOND = 1_000_000_000

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.evidence import kafka_protocol
-from fencepost.evidence.clock_conversion import MS, WallClockConverter, write_lines
+from fencepost.evidence.brokers import kafka_protocol
+from fencepost.evidence.brokers.clock_conversion import MS, WallClockConverter, write_lines
 from fencepost.model import group_partition
 
 SECOND = 1_000_000_000

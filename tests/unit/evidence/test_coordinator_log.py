@@ -6,8 +6,8 @@ import calendar
 
 import pytest
 
-from fencepost.evidence.clock_conversion import MS, WallClockConverter
-from fencepost.evidence.coordinator_log import CoordinatorLog
+from fencepost.evidence.brokers.clock_conversion import MS, WallClockConverter
+from fencepost.evidence.brokers.coordinator_log import CoordinatorLog
 
 DAY_MS = calendar.timegm((2026, 11, 22, 0, 0, 0)) * 1000
 GROUP = "[GroupCoordinator id=2 topic=__consumer_offsets partition=2]"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fencepost.errors import NotShown
-from fencepost.evidence import dump_parser, metadata_log, offsets_topic
-from fencepost.evidence.clock_conversion import Moment, WallClockConverter
-from fencepost.evidence.dump_parser import Record
+from fencepost.evidence.brokers import dump_parser, metadata_log, offsets_topic
+from fencepost.evidence.brokers.clock_conversion import Moment, WallClockConverter
+from fencepost.evidence.brokers.dump_parser import Record
 
 SAMPLES = Path(__file__).parent / "samples"
 TOPICS = {"bp7du22FTZu5LUP00bFhMw": "orders"}

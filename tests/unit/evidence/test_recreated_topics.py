@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost.evidence import parquet_records, recreated_topics
-from fencepost.evidence.seal import seal
+from fencepost.evidence.sealing import parquet_records, recreated_topics
+from fencepost.evidence.sealing.seal import seal
 from fencepost.history import LOG_COLUMNS
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost_member import recorder
-from fencepost_member.events import EventLog
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording import recorder
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import Recorder
 
 FIRST, SECOND = (40, 50), (80, 90)  # when the partition is made again
 NAME, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.evidence import request_log
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers import request_log
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.interfaces import BrokerEvidence
 
 LINES = (Path(__file__).parent / "samples" / "requests.log").read_text().splitlines()

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import parquet_records
-from fencepost.evidence.seal import FileReport, seal
+from fencepost.evidence.sealing import parquet_records
+from fencepost.evidence.sealing.seal import FileReport, seal
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost_member.events import EventLog
-from fencepost_member.recorder import Recorder
-from fencepost_member.segments import DELIVERED, HEADER_BYTES
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import Recorder
+from fencepost_member.recording.segments import DELIVERED, HEADER_BYTES
 
 ACTOR = "member-2.1"
 CAPACITY = 8

@@ -43,7 +43,7 @@ from fencepost.schedule.entries import until
 from fencepost.schedule.protocol_states import commit_in_flight, fenced, joining, lasting
 from fencepost.targets import idle, member, one_member, owner_of
 from fencepost.workloads import OwnProgram, PollLoop
-from fencepost_member.events import EventLog, read
+from fencepost_member.recording.events import EventLog, read
 
 WITHIN_S = 20.0
 GROUP = Group(command=["./consumer", "{bootstrap}"], client=BLACK_BOX, members=3, spare=1, static=True)

@@ -11,7 +11,7 @@ from fencepost.clock import eventually
 from fencepost.group.incarnation import Incarnation, RunPaths
 from fencepost.interfaces.process import Interpreter
 from fencepost.processes.owner import ProcessOwner
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 WITHIN_S = 20.0
 PROGRAM = """

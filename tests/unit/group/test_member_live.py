@@ -6,8 +6,8 @@ import pytest
 
 from fencepost.group.event_tail import EventTail, RecordCounts, count_records, last_poll_ns
 from fencepost.model import TopicPartition
-from fencepost_member.events import EventLog
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import Recorder
 
 ORDERS = [TopicPartition("orders", p) for p in range(3)]
 

@@ -36,9 +36,9 @@ def test_it_survives_the_way_through_json() -> None:
 
 
 def test_its_settings_stay_but_for_those_that_are_given() -> None:
-    assert GROUP.client_config() == {"session.timeout.ms": 6000}
-    assert replace(GROUP, config={}).client_config() == {}
-    assert "heartbeat.interval.ms" in replace(GROUP, command=()).client_config()
+    assert GROUP.client_configs[0] == {"session.timeout.ms": 6000}
+    assert replace(GROUP, config={}).client_configs[0] == {}
+    assert "heartbeat.interval.ms" in replace(GROUP, command=()).client_configs[0]
 
 
 def test_members_and_producers_are_told_what_they_know() -> None:
@@ -88,6 +88,7 @@ def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sen
             "processed='effect' and effects, the function that lists them, need each other",
         ),
         ({"processed": "effect", "effects": "shop.fakes"}, "effects is 'shop.fakes'; it must be of the form"),
+        ({"effects_in_order": True}, "effects_in_order needs effects, the function that lists them in their order"),
         ({"rate_hz": 0}, "rate_hz is 0, it must be above 0"),
         ({"keys": 0}, "keys is 0, it must be at least 1"),
         ({"producers": 0}, "producers is 0, it must be at least 1"),

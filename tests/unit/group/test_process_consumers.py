@@ -25,10 +25,10 @@ from fencepost.model import MemberView, TopicPartition, View
 from fencepost.processes.owner import ProcessOwner, wait_ended
 from fencepost.witnesses.processes import STOPPED, ProcessIdentity
 from fencepost_member.config import MemberConfig
-from fencepost_member.events import EventLog
 from fencepost_member.instrument.consumer_names import claim
 from fencepost_member.names import PLACES, name, parse
 from fencepost_member.process import event_file
+from fencepost_member.recording.events import EventLog
 
 WITHIN_S = 20.0
 PID = 1_000_000  # nobody's

@@ -23,7 +23,7 @@ from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.entries import at
 from fencepost.targets import one_member
 from fencepost.workloads import ExclusiveWrites, OwnProgram, PollLoop, Transform
-from fencepost_member.events import EventLog, read
+from fencepost_member.recording.events import EventLog, read
 
 WITHIN_S = 20.0
 PROGRAM = """

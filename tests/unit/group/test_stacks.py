@@ -12,7 +12,7 @@ from fencepost.group import stacks
 from fencepost.group.incarnation import LATE_S, Incarnation, RunPaths
 from fencepost.interfaces.process import Interpreter
 from fencepost.processes.owner import ProcessOwner
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 from fencepost_member.stacks import STACKS
 
 PRINTED = """a line of the program
@@ -57,7 +57,7 @@ def test_without_stacks_the_place_is_unknown(text: str, place: str) -> None:
 PROGRAM = """
 import json, os, signal, sys, threading
 from pathlib import Path
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 from fencepost_member.stacks import print_on_signal
 
 def for_ever():

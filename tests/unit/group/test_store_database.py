@@ -21,7 +21,7 @@ from fencepost.group import store_database
 from fencepost.workloads import ExclusiveWrites, PollLoop
 from fencepost_member import databases
 from fencepost_member.databases import FILE, PLACE, opened
-from fencepost_member.events import EventLog, read
+from fencepost_member.recording.events import EventLog, read
 
 HARNESS = """
 import sys, time

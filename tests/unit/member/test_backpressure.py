@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from fencepost_member import backpressure
-from fencepost_member.backpressure import Backpressure, PausedPartitions
 from fencepost_member.config import MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.member_events import MemberReporter
+from fencepost_member.processing import backpressure
+from fencepost_member.processing.backpressure import Backpressure, PausedPartitions
+from fencepost_member.recording.events import EventLog, read
 
 A, B = ("orders", 0), ("orders", 1)
 WORK = [(0, A, 1)]

@@ -12,7 +12,7 @@ from fencepost.errors import ScenarioError
 from fencepost.runner.preflight import check_samples
 from fencepost.workloads import OwnProgram
 from fencepost_member.config import ConfigError
-from fencepost_member.contents import Content, contents_of, read
+from fencepost_member.producing.contents import Content, contents_of, read
 
 
 def samples(folder: Path, *lines: Any) -> str:

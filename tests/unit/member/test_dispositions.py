@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from fencepost_member.config import LoopConfig
-from fencepost_member.dispositions import (
+from fencepost_member.payload import pack
+from fencepost_member.planted_bugs import parking
+from fencepost_member.processing.dispositions import (
     CallHandler,
     DeadLetter,
     OrderedDeadLetter,
@@ -17,8 +19,6 @@ from fencepost_member.dispositions import (
     Produce,
     disposition_for,
 )
-from fencepost_member.payload import pack
-from fencepost_member.planted_bugs import parking
 from fencepost_member.user_functions import PoisonError, poisoned
 
 TP = ("orders", 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost_member.events import EventLog, read
+from fencepost_member.recording.events import EventLog, read
 
 ACTOR = "member-2.1"
 

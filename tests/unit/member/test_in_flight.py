@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.evidence.segment_reader import read_segments
+from fencepost.evidence.sealing.segment_reader import read_segments
 from fencepost_member.instrument.in_flight import InFlight
 from fencepost_member.instrument.taken import TakenList
 from fencepost_member.ownership import Tp
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.recorder import Recorder
 
 ZERO, ONE = ("orders", 0), ("orders", 1)
 

@@ -21,8 +21,8 @@ from fencepost.group.incarnation import Incarnation, RunPaths
 from fencepost.interfaces.process import Interpreter
 from fencepost.processes.owner import ProcessOwner
 from fencepost_member.config import MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.instrument.program import InstrumentedProgram
+from fencepost_member.recording.events import EventLog, read
 
 WITHIN_S = 60.0
 NOBODY = "127.0.0.1:1"

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Producer
 from unit.member.test_instrument import WITHIN_S, Started, started  # noqa: F401 (a fixture)
 
-from fencepost.evidence.segment_reader import read_segments
-from fencepost_member.segments import DELIVERED
+from fencepost.evidence.sealing.segment_reader import read_segments
+from fencepost_member.recording.segments import DELIVERED
 
 # A pool of which each call has another thread.
 HEAD = """

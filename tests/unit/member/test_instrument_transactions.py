@@ -9,8 +9,8 @@ import pytest
 from unit.member.test_instrument import SUBSCRIBED, WITHIN_S, Started, started  # noqa: F401 (a fixture)
 from unit.member.test_member_api import Members, given, members  # noqa: F401 (a fixture)
 
-from fencepost_member.events import read
 from fencepost_member.instrument.transactions import InstrumentedTransactions
+from fencepost_member.recording.events import read
 
 ZERO, ONE = ("orders", 0), ("orders", 1)
 COMMITS = pytest.mark.parametrize("members", ["commit"], indirect=True)

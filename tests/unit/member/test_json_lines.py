@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.evidence.segment_reader import read_segments
+from fencepost.evidence.sealing.segment_reader import read_segments
 from fencepost.group.event_tail import last_poll_ns
 from fencepost_member.config import LoopConfig, MemberConfig
-from fencepost_member.events import read
 from fencepost_member.json_lines.__main__ import write
 from fencepost_member.json_lines.protocol_check import ProtocolCheck
 from fencepost_member.json_lines.reading import LineError, parse
 from fencepost_member.json_lines.translator import SettableClock, Translator
 from fencepost_member.payload import pack
 from fencepost_member.process import open_history
-from fencepost_member.segments import DELIVERED
+from fencepost_member.recording.events import read
+from fencepost_member.recording.segments import DELIVERED
 
 MS = 1_000_000
 # As VerifiableConsumer of Kafka 4.3.1 printed them, but for the times.

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from unit.member.test_instrument import CONSUMER, NOBODY, SUBSCRIBED, WITHIN_S, Started, started  # noqa: F401 (a fixture)
 
-from fencepost.evidence.segment_reader import read_segments
+from fencepost.evidence.sealing.segment_reader import read_segments
 from fencepost_member import api
 from fencepost_member.config import LoopConfig, MemberConfig
-from fencepost_member.events import read
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.recording import Recording
+from fencepost_member.recording.events import read
 
 SNIPPET = """
 try:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost_member import policies
-from fencepost_member.commits import Committer
+from fencepost_member.committing import policies
+from fencepost_member.committing.commits import Committer
+from fencepost_member.committing.policies import AfterBatch, AfterProcessing, Asynchronous, BeforeProcessing
+from fencepost_member.committing.transaction_policy import InTransaction
 from fencepost_member.config import COMMIT_POLICIES, TRANSACTION, LoopConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.ownership import AssignmentNumbers
 from fencepost_member.planted_bugs import bug_trigger, records
 from fencepost_member.planted_bugs import commits as wrong_commits
-from fencepost_member.policies import AfterBatch, AfterProcessing, Asynchronous, BeforeProcessing
-from fencepost_member.transaction_policy import InTransaction
+from fencepost_member.recording.events import EventLog, read
 
 A, B = ("orders", 0), ("orders", 1)
 

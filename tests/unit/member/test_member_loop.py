@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.evidence.segment_reader import read_segments
+from fencepost.evidence.sealing.segment_reader import read_segments
 from fencepost_member import adapters, loop, payload
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.loop import MemberLoop
 from fencepost_member.process import ReloadSwitch, StallSwitch
-from fencepost_member.recorder import Recorder
-from fencepost_member.segments import FAILED, PARKED
+from fencepost_member.recording.events import EventLog, read
+from fencepost_member.recording.recorder import Recorder
+from fencepost_member.recording.segments import FAILED, PARKED
 
 
 class Silent:

@@ -17,11 +17,11 @@ from fencepost.evidence import effects
 from fencepost.group import store_database
 from fencepost.workloads import ExclusiveWrites
 from fencepost_member import databases
-from fencepost_member import store as stores
 from fencepost_member.databases import FILE
-from fencepost_member.events import EventLog, read
-from fencepost_member.exclusive_processing import ExclusiveProcessing
-from fencepost_member.store import Store
+from fencepost_member.processing import store as stores
+from fencepost_member.processing.exclusive_processing import ExclusiveProcessing
+from fencepost_member.processing.store import Store
+from fencepost_member.recording.events import EventLog, read
 
 A, B = ("orders", 0), ("orders", 1)
 LEASE_S = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost_member.offset_tracker import OffsetTracker
+from fencepost_member.committing.offset_tracker import OffsetTracker
 
 
 @given(st.permutations(range(8)), st.integers(1, 3))

@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from fencepost.clock import eventually
-from fencepost_member.backpressure import PausedPartitions
 from fencepost_member.config import LoopConfig
 from fencepost_member.member_events import MemberReporter
 from fencepost_member.planted_bugs import POOLS
-from fencepost_member.pool import Pool
 from fencepost_member.process import StallSwitch
-from fencepost_member.processing import RecordHandler
+from fencepost_member.processing.backpressure import PausedPartitions
+from fencepost_member.processing.handler import RecordHandler
+from fencepost_member.processing.pool import Pool
 
 A, B = ("orders", 0), ("orders", 1)
 SOON_S = 10

@@ -9,8 +9,8 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from fencepost_member import producer_transactions
 from fencepost_member.config import ProducerConfig
+from fencepost_member.producing import producer_transactions
 
 ERRORS: dict[str, dict[str, bool]] = {"abort": {"txn_requires_abort": True}, "fatal": {"fatal": True}}
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 import pytest
 
 from fencepost_member.config import LoopConfig, MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.instrument import consumer_names
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.python_recorder import PythonRecorder
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.events import EventLog, read
+from fencepost_member.recording.recorder import Recorder
 
 
 class Partition(NamedTuple):

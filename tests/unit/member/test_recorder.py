@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fencepost.evidence.segment_reader import read_segments
-from fencepost_member.recorder import MemberLane, Recorder
-from fencepost_member.segments import ABORTED, FAILED, PARKED, UNKNOWN, read_counts
+from fencepost.evidence.sealing.segment_reader import read_segments
+from fencepost_member.recording.recorder import MemberLane, Recorder
+from fencepost_member.recording.segments import ABORTED, FAILED, PARKED, UNKNOWN, read_counts
 
 ACTOR = "member-2.1"
 

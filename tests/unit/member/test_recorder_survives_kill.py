@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.evidence.seal import SealReport, seal
+from fencepost.evidence.sealing.seal import SealReport, seal
 from fencepost.history import RecordState
 from fencepost.history.run_folder import RunFolder
 
@@ -27,8 +27,8 @@ MOST_BEFORE_KILL = 12_000
 
 CHILD = """
 import os, struct, sys, threading
-from fencepost_member.events import EventLog
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import Recorder
 
 history, actor, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
 recorder = Recorder(history + "/segments", actor, capacity=1000)

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from fencepost_member.config import LoopConfig, MemberConfig
-from fencepost_member.events import EventLog, read
 from fencepost_member.instrument import consumer_names
 from fencepost_member.instrument.program import InstrumentedProgram
 from fencepost_member.instrument.recording import Recording
-from fencepost_member.recorder import Recorder
+from fencepost_member.recording.events import EventLog, read
+from fencepost_member.recording.recorder import Recorder
 
 A, B = ("orders", 0), ("orders", 1)
 REFUSED = "REBALANCE_IN_PROGRESS"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -142,6 +144,45 @@ def test_a_client_without_static_members_may_be_beside_static_ones():
         MemberSpec(1, static="yes")
 
 
+def test_members_of_one_group_may_have_commands_variables_and_settings_of_their_own():
+    old, new = ("python", "-m", "shop.v1"), ("python", "-m", "shop.v2")
+    parts = [MemberSpec(1), MemberSpec(2, command=new, env={"MODE": "new"}, config={"fetch.min.bytes": 9})]
+    group = Group(members=parts, command=old, protocol="eager", spare=1)
+    assert group.commands == (old, new, new, old)
+    assert group.variables == ({}, {"MODE": "new"}, {"MODE": "new"}, {})
+    assert [config.get("fetch.min.bytes") for config in group.client_configs] == [None, 9, 9, None]
+    assert Group.from_json(json.loads(json.dumps(group.to_json()))) == group
+    assert group.first(2).commands == (old, new, old)
+    own = Group(members=[MemberSpec(1, config={"fetch.min.bytes": 9}), MemberSpec(1)], config={"client.rack": "a"})
+    assert [c.get("fetch.min.bytes") for c in own.client_configs] == [9, None]
+    assert {c["client.rack"] for c in own.client_configs} == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"config": {"session.timeout.ms": 6000}},
+            "cannot set session.timeout.ms: faults and rules count with one value",
+        ),
+        ({"config": {"partition.assignment.strategy": "range"}}, "cannot set partition.assignment.strategy"),
+        ({"config": {"group.id": "other"}}, "the config of member 0 cannot set group.id"),
+        ({"config": {"auto.offset.reset": "latest"}}, "the config of single members cannot set auto.offset.reset"),
+        ({"env": {"A=B": "1"}}, "the env of members has 'A=B', which is no variable"),
+        ({"env": {"": "1"}}, "which is no variable"),
+        ({"command": [""]}, "begins with an empty word"),
+        ({"config": {"sasl.username": "me"}}, "cannot set sasl.username: give SASL and TLS with --cluster-config"),
+        ({"config": {"no.such.setting": 1}}, "no.such.setting"),
+        ({"env": {"FENCEPOST_MEMBER": "x"}}, "the env of members cannot set FENCEPOST_MEMBER"),
+        ({"env": {"MODE": 1}}, "env"),
+        ({"command": ["python"]}, "some members have a command, and others have none: give the group a command, too"),
+    ],
+)
+def test_what_single_members_cannot_have_is_refused(options, words):
+    with pytest.raises(ScenarioError, match=re.escape(words)):
+        Group(members=[MemberSpec(1, **options), MemberSpec(1)], client="kafka-python", protocol="eager")
+
+
 def test_members_are_counted_from_one():
     with pytest.raises(ScenarioError, match="use 1 or more"):
         MemberSpec(0)
@@ -150,7 +191,7 @@ def test_members_are_counted_from_one():
 def test_all_clients_of_a_group_may_have_an_assignor_that_librdkafka_lacks():
     strategy = {"partition.assignment.strategy": "sticky"}
     parts = [MemberSpec(1, "aiokafka"), MemberSpec(1, "kafka-python")]
-    assert Group(members=parts, protocol="eager", config=strategy).client_config().items() >= strategy.items()
+    assert Group(members=parts, protocol="eager", config=strategy).client_configs[0].items() >= strategy.items()
 
 
 def test_a_planted_bug_is_refused_in_a_client_that_cannot_have_it_and_only_there():

@@ -18,7 +18,7 @@ from fencepost.clusters import backends
 from fencepost.clusters.attach import backend
 from fencepost.clusters.local import ABILITIES
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.evidence import parquet_events
+from fencepost.evidence.sealing import parquet_events
 from fencepost.faults import CutConnections, Kill, MoveCoordinator, Pause
 from fencepost.history import EventKind
 from fencepost.model import Validity, serialization
@@ -35,7 +35,7 @@ from fencepost.schedule.protocol_states import LASTING, Joining, revoking
 from fencepost.schedule.swarm import STIRRED_BY, swarm
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 STATES = tuple(serialization.name_of(state) for state in LASTING)
 PARTS = (at(0, Pause()), at(0, Kill()), at(0, MoveCoordinator()), at(0, CutConnections()))

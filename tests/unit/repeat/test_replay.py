@@ -13,7 +13,7 @@ import stage
 from stage import Shell
 
 from fencepost.errors import RunFolderError, ScenarioError
-from fencepost.evidence import parquet_events
+from fencepost.evidence.sealing import parquet_events
 from fencepost.faults import BlackHole, MoveCoordinator, Pause, ScaleOut
 from fencepost.history import EventKind
 from fencepost.history.run_folder import RunFolder
@@ -26,7 +26,7 @@ from fencepost.schedule.entries import at, every
 from fencepost.schedule.plan import Plan
 from fencepost.targets import all_members, brokers, coordinator, idle, member, members, one_member
 from fencepost.workloads import PollLoop
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 V = Validity
 SCENARIO = Scenario(

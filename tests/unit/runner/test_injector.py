@@ -22,7 +22,7 @@ from fencepost.schedule.planning import make_plan
 from fencepost.states import commit_in_flight, fenced, joining, revoking
 from fencepost.targets import all_members, member, one_member
 from fencepost.witnesses.base import CallbackInjection, Observation, witness
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 
 @dataclass(frozen=True)

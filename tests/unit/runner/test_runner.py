@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from fencepost import runner
+from fencepost.checkers import Recovers
+from fencepost.clock import NS, eventually, now_ns
 from fencepost.clusters import backends
 from fencepost.errors import ClusterError, MemberError, PlanError, WaitTimeout
 from fencepost.faults import DropPackets
@@ -28,7 +30,7 @@ from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.entries import at
 from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
-from fencepost_member.events import EventLog
+from fencepost_member.recording.events import EventLog
 
 SCENARIO = Scenario("orders", [Topic("orders", partitions=1)], Group(), PollLoop())
 ORDERS = TopicPartition("orders", 0)
@@ -236,3 +238,23 @@ def test_a_phase_that_fails_never_ends_and_says_why_and_the_next_ones_follow(tmp
         ("late", False, "KeyboardInterrupt"),
     ]
     assert "the phase warm-up failed: member-0.1 ended" in notes
+
+
+@pytest.mark.parametrize(("promises", "rest_s"), [((), 0), ((Recovers(first_record_within_s=0.3),), 0.3)])
+def test_the_load_goes_on_after_the_faults_for_as_long_as_promises_need(
+    promises: tuple[Any, ...], rest_s: float
+) -> None:
+    run = object.__new__(runner._Run)
+    run._scenario = replace(SCENARIO, promises=promises)
+    looks: list[bool] = []
+
+    def wait(probe: Callable[[], bool], within_s: float, describe: str) -> None:
+        eventually(lambda: looks.append(probe()) or looks[-1], 10, describe)
+
+    run._phases = SimpleNamespace(wait_or_give_up=wait)  # type: ignore[assignment]
+    injector = SimpleNamespace(begin=lambda: None, do_what_is_due=lambda: None, finished=True)
+    group = SimpleNamespace(outside=None, progress=lambda: SimpleNamespace(processed=SCENARIO.min_records))
+    begun_ns = now_ns()
+    run._chaos(group, injector)  # type: ignore[arg-type]
+    assert now_ns() - begun_ns >= rest_s * NS
+    assert bool(rest_s) is (len(looks) > 1)

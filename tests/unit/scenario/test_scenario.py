@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from fencepost.checkers import Progress, Recovers
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, MoveCoordinator, Pause
 from fencepost.model.topic import Topic
@@ -133,10 +134,10 @@ def test_a_missing_file_and_an_unknown_name_are_told_apart():
 
 def test_session_times_are_the_clients_and_the_brokers_and_with_the_consumer_protocol_no_programs():
     classic = Group(protocol="eager", config={"session.timeout.ms": 6000, "client.rack": "a"})
-    assert classic.client_config() == {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1500, "client.rack": "a"}
+    assert classic.client_configs[0] == {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1500, "client.rack": "a"}
     program = Group(command=["python"], protocol="consumer", config={"session.timeout.ms": 6000, "client.rack": "a"})
-    assert program.client_config() == {"client.rack": "a"}
-    assert Group(command=["python"], protocol="eager", config={"session.timeout.ms": 6000}).client_config() == {
+    assert program.client_configs[0] == {"client.rack": "a"}
+    assert Group(command=["python"], protocol="eager", config={"session.timeout.ms": 6000}).client_configs[0] == {
         "session.timeout.ms": 6000
     }
     assert SCENARIO.cluster_spec().broker_config["group.consumer.session.timeout.ms"] == 6000
@@ -152,3 +153,29 @@ def test_an_expectation_that_the_session_time_out_rules_out_is_refused_before_an
     )
     with pytest.raises(PlanError, match=r"session\.timeout\.ms of 45 s"):
         slow.plan(1)
+
+
+def test_the_load_goes_on_after_the_last_fault_for_as_long_as_promises_need():
+    promises = [Progress(), Recovers(first_record_within_s=4, lag_normal_within_s=30)]
+    scenario = Scenario(
+        "x", [Topic("t")], Group(), PollLoop(), schedule=[at(1, Pause(), member(0), heal_after=2)], promises=promises
+    )
+    assert scenario.after_faults_s == 30
+    assert replace(scenario, promises=()).after_faults_s == 0
+    assert replace(scenario, chaos_s=40).plan(1).steps
+    with pytest.raises(
+        PlanError, match=r"30 s of load after the last fault, which is over at .* chaos_s = 20: make chaos_s"
+    ):
+        replace(scenario, chaos_s=20).plan(1)
+    assert replace(scenario, chaos_s=20, promises=[Recovers(duplicates_per_disruption=9)]).plan(1).steps
+
+
+def test_all_bounds_of_recovery_stand_in_one_promise():
+    with pytest.raises(ScenarioError, match="found two promises Recovers: give all bounds to one"):
+        Scenario(
+            "x",
+            [Topic("t")],
+            Group(),
+            PollLoop(),
+            promises=[Recovers(first_record_within_s=4), Recovers(lag_normal_within_s=4)],
+        )

@@ -18,6 +18,7 @@ EXAMPLE = {
     "last_offset": 2,
     "from_ns": 0,
     "to_ns": 60_000 * MS,
+    "sentence": "It was asked to end at 50 s, and was killed 20.0 s later in consumer.py, line 1, in close.",
 }
 LATER = {**EXAMPLE, "from_ns": 50_000 * MS}
 KINDS = sorted({kind for defect in DEFECTS for kind in defect.kinds})
@@ -250,3 +251,23 @@ def test_a_join_is_forgotten_where_who_gave_up_is_given_records(history: History
 
 def test_nothing_is_said_of_a_batch_of_nobody() -> None:
     assert behind(changed(fault("move_leaders")), "duplicate-write", EXAMPLE | {"members": []}) == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "fault_name", "sent_ms", "shown"),
+    [
+        ("in send_offsets_to_transaction", "refuse", [49_000], True),
+        ("in send_offsets_to_transaction", "cut_connections", [49_000], True),
+        ("in send_offsets_to_transaction", "refuse", [49_000, 51_000], False),
+        ("in send_offsets_to_transaction", "refuse", [], False),
+        ("in send_offsets_to_transaction", "stall", [49_000], False),
+        ("in commit_transaction", "refuse", [49_000], False),
+    ],
+)
+def test_a_producer_that_hangs_sends_no_offsets_any_more(
+    place: str, fault_name: str, sent_ms: list[float], shown: bool
+) -> None:
+    hung = {**LATER, "sentence": f"It was killed in producer.py, line 150, {place}."}
+    requests = [request("TXN_OFFSET_COMMIT", at, "b", ZOMBIE) for at in sent_ms]
+    history = changed(fault(fault_name), requests=requests)
+    assert bool(behind(history, "hung-shutdown", hung)) is shown

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.evidence.kafka_protocol import answers_in, probe
+from fencepost.evidence.brokers.kafka_protocol import answers_in, probe
 from fencepost.witnesses.probes import Probe
 
 ANSWER = (6).to_bytes(4, "big") + b"answer"

@@ -10,7 +10,7 @@ import pytest
 from fencepost.errors import ScenarioError
 from fencepost.workloads import OwnProgram, PollLoop, WorkerPool
 from fencepost_member.config import ProducerConfig
-from fencepost_member.producer import drawing, due_in
+from fencepost_member.producing.producer import drawing, due_in
 
 TOPICS = {"orders": {str(partition): partition for partition in range(4)}}
 DRAWS = 20_000

@@ -142,12 +142,16 @@ class TransactionalOutput(ConfluentOutput):
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``adapters.Output``. Without offsets it commits only the records."""
         self._begin()
+        group = self._adapter.group() if offsets else None
+
+        def send_offsets_to_transaction(within_s: float) -> None:  # it may hang: its name is then in the stack
+            self._producer.send_offsets_to_transaction(partitions_of(offsets), group, within_s)
+
         try:
             if offsets:
-                group = self._adapter.group()
                 if self.has_left(group):
                     raise client.KafkaException(client.KafkaError(client.KafkaError.UNKNOWN_MEMBER_ID))
-                tried(lambda s: self._producer.send_offsets_to_transaction(partitions_of(offsets), group, s), GIVE_UP_S)
+                tried(send_offsets_to_transaction, GIVE_UP_S)
             if self._failed is None:
                 tried(self._producer.commit_transaction, GIVE_UP_S)
         except client.KafkaException as error:

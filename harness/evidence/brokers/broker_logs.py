@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from fencepost.errors import NotRead, NotShown
-from fencepost.evidence import metadata_log, offsets_topic, request_log
-from fencepost.evidence.broker_clocks import LeaderClocks
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers import metadata_log, offsets_topic, request_log
+from fencepost.evidence.brokers.broker_clocks import LeaderClocks
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.interfaces import Cluster
 from fencepost.model import group_partition
 

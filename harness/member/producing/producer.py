@@ -1,4 +1,6 @@
-"""A producer process: ``python -m fencepost_member.producer CONFIG.json``. SIGTERM and SIGINT ask for a clean end.
+"""A producer process: ``python -m fencepost_member.producing.producer CONFIG.json``.
+
+SIGTERM and SIGINT ask for a clean end.
 
 It writes keyed records, each with its writer and sequence number, to partition ``key % partitions``, idempotently and
 with acks=all. Values are generated, or the user's (see ``contents``). Every send is recorded
@@ -27,13 +29,13 @@ import confluent_kafka as client
 from fencepost_member import kafka_errors
 from fencepost_member.adapters.confluent.errors import error_name
 from fencepost_member.config import ConfigError, PartitionNumbers, ProducerConfig, read_producer
-from fencepost_member.contents import Contents, contents_of
-from fencepost_member.events import EventLog
 from fencepost_member.member_events import redacted
 from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
-from fencepost_member.producer_transactions import ProducerTransactions, settings
-from fencepost_member.recorder import ProducerLane
+from fencepost_member.producing.contents import Contents, contents_of
+from fencepost_member.producing.producer_transactions import ProducerTransactions, settings
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import ProducerLane
 
 TICK_S = 0.01  # how often records become due
 CATCH_UP_S = 0.5  # after a stall, records that were due longer ago are skipped
@@ -232,4 +234,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(main, "usage: python -m fencepost_member.producer CONFIG.json"))
+    sys.exit(run(main, "usage: python -m fencepost_member.producing.producer CONFIG.json"))

@@ -28,11 +28,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.evidence import parquet_events
-from fencepost.evidence.segment_reader import Records, Segment
+from fencepost.evidence.sealing import parquet_events
+from fencepost.evidence.sealing.segment_reader import Records, Segment
 from fencepost.history import HARNESS, EventKind
 from fencepost.history.run_folder import RunFolder
-from fencepost_member.segments import DELIVERED
+from fencepost_member.recording.segments import DELIVERED
 
 PARTITIONS = "history/partitions.json"
 Array = NDArray[Any]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from typing import Any, Collection, Iterable, Set
 
-from fencepost_member.commits import Work
+from fencepost_member.committing.commits import Work
 from fencepost_member.member_events import MemberReporter
 from fencepost_member.ownership import AssignmentNumbers, Tp
 

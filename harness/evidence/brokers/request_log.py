@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencepost.evidence.clock_conversion import MS, Collected, WallClockConverter, write_lines
-from fencepost.evidence.kafka_protocol import assignment, error_name, named_partitions, topic_name
+from fencepost.evidence.brokers.clock_conversion import MS, Collected, WallClockConverter, write_lines
+from fencepost.evidence.brokers.kafka_protocol import assignment, error_name, named_partitions, topic_name
 from fencepost.interfaces import BrokerEvidence
 
 FILE = "coordinator/requests.jsonl"

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from fencepost.errors import NotShown
-from fencepost.evidence.clock_conversion import MS, Moment
+from fencepost.evidence.brokers.clock_conversion import MS, Moment
 from fencepost.history.windows import NS, Window
 from fencepost.model.clock_readings import ClockReading, ClockReadings
 

@@ -21,15 +21,15 @@ from collections import deque
 from typing import Deque, Dict, Hashable, Iterable, List, NamedTuple, Optional
 
 from fencepost_member.adapters import Record
-from fencepost_member.backpressure import PausedPartitions
-from fencepost_member.commits import Work
+from fencepost_member.committing.commits import Work
+from fencepost_member.committing.offset_tracker import OffsetTracker
+from fencepost_member.committing.policies import Policy
 from fencepost_member.config import LoopConfig
-from fencepost_member.dispositions import Content
-from fencepost_member.offset_tracker import OffsetTracker
 from fencepost_member.ownership import Tp
-from fencepost_member.policies import Policy
-from fencepost_member.processing import Handler, RecordHandler
-from fencepost_member.recorder import MemberLane
+from fencepost_member.processing.backpressure import PausedPartitions
+from fencepost_member.processing.dispositions import Content
+from fencepost_member.processing.handler import Handler, RecordHandler
+from fencepost_member.recording.recorder import MemberLane
 
 END_WITHIN_S = 1.0  # timeout for all threads; idle threads end at once
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable
 
-from fencepost_member.commits import Committer, Work
+from fencepost_member.committing.commits import Committer, Work
+from fencepost_member.committing.seeking import seek
 from fencepost_member.config import TRANSACTION, LoopConfig
 from fencepost_member.ownership import AssignmentNumbers, Tp
-from fencepost_member.seeking import seek
 
 
 class InTransaction:

@@ -16,7 +16,7 @@ import confluent_kafka as client
 from fencepost_member.adapters.confluent.errors import error_name
 from fencepost_member.adapters.confluent.retries import tried
 from fencepost_member.config import OPEN_MS, ProducerConfig
-from fencepost_member.recorder import ProducerLane
+from fencepost_member.recording.recorder import ProducerLane
 
 GIVE_UP_S = 45.0  # then the end of a transaction is unknown; brokers elect another coordinator well before
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fencepost.evidence import dump_parser
-from fencepost.evidence.clock_conversion import WallClockConverter, write_lines
-from fencepost.evidence.dump_parser import Record
-from fencepost.evidence.offsets_topic import TOPIC as OFFSETS_TOPIC
+from fencepost.evidence.brokers import dump_parser
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter, write_lines
+from fencepost.evidence.brokers.dump_parser import Record
+from fencepost.evidence.brokers.offsets_topic import TOPIC as OFFSETS_TOPIC
 from fencepost.interfaces import BrokerEvidence
 
 FILE = "coordinator/metadata.jsonl"

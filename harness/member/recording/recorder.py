@@ -24,7 +24,7 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from fencepost_member.segments import (
+from fencepost_member.recording.segments import (
     ABORTED,
     COMMITTED,
     DELIVERED,

@@ -13,12 +13,12 @@ from __future__ import annotations
 from typing import Any, Callable, List, Set
 
 from fencepost_member.adapters import Record
-from fencepost_member.commits import Work
+from fencepost_member.committing.commits import Work
+from fencepost_member.committing.policies import Policy
 from fencepost_member.ownership import Tp
-from fencepost_member.policies import Policy
-from fencepost_member.processing import NOTHING, Handler, RecordHandler, Sequential
-from fencepost_member.recorder import MemberLane
-from fencepost_member.store import Store
+from fencepost_member.processing.handler import NOTHING, Handler, RecordHandler, Sequential
+from fencepost_member.processing.store import Store
+from fencepost_member.recording.recorder import MemberLane
 
 
 class ExclusiveProcessing(Sequential):

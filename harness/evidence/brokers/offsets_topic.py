@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fencepost.evidence import dump_parser
-from fencepost.evidence.clock_conversion import Collected, Timeline, write_lines
-from fencepost.evidence.dump_parser import Record
-from fencepost.evidence.kafka_protocol import assignment, named_partitions
+from fencepost.evidence.brokers import dump_parser
+from fencepost.evidence.brokers.clock_conversion import Collected, Timeline, write_lines
+from fencepost.evidence.brokers.dump_parser import Record
+from fencepost.evidence.brokers.kafka_protocol import assignment, named_partitions
 from fencepost.interfaces import BrokerEvidence
 
 FILE = "coordinator/offsets.jsonl"

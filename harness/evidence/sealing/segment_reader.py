@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost_member.segments import COMMITTED, HEADER_BYTES, Header, Layout, read_header
+from fencepost_member.recording.segments import COMMITTED, HEADER_BYTES, Header, Layout, read_header
 
 Records = NDArray[np.void]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Tuple
 
 from fencepost_member import kafka_errors
-from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
+from fencepost_member.recording.events import EventLog
 
 Offsets = Dict[Tp, int]
 Errors = Dict[Tp, str]  # error name for each partition, empty for success

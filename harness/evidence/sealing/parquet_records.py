@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.evidence.segment_reader import Records, take_rows
+from fencepost.evidence.sealing.segment_reader import Records, take_rows
 from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, PRODUCED_COLUMNS, RecordState, SendOutcome
 from fencepost.history.atomic import replacing
-from fencepost_member.segments import ABORTED, FAILED, UNKNOWN
+from fencepost_member.recording.segments import ABORTED, FAILED, UNKNOWN
 
 ROW_GROUP_ROWS = 256 * 1024
 

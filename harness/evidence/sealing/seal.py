@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import parquet_events, parquet_records, recreated_topics
-from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
+from fencepost.evidence.sealing import parquet_events, parquet_records, recreated_topics
+from fencepost.evidence.sealing.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, DELIVERED_VERSION, PRODUCED_COLUMNS
 from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
 from fencepost.model import TopicPartition
-from fencepost_member.segments import DELIVERED
+from fencepost_member.recording.segments import DELIVERED
 
 REPORT = "history/seal.json"
 _LATE = "it appeared after its actor had been sealed, so it is not part of the history"

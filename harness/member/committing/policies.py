@@ -31,10 +31,10 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterable, Protocol
 
 from fencepost_member import kafka_errors
-from fencepost_member.commits import Committer, Errors, Offsets, Work
+from fencepost_member.committing.commits import Committer, Errors, Offsets, Work
+from fencepost_member.committing.transaction_policy import InTransaction
 from fencepost_member.config import ASYNCHRONOUS, TRANSACTION, LoopConfig
 from fencepost_member.ownership import AssignmentNumbers, Tp
-from fencepost_member.transaction_policy import InTransaction
 
 RETRY_EVERY_S = 0.05
 RETRY_WITHIN_S = 30.0

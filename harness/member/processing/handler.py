@@ -7,14 +7,14 @@ import threading
 from typing import Any, Callable, Iterable, List, Optional, Protocol
 
 from fencepost_member.adapters import Record
-from fencepost_member.commits import Work
+from fencepost_member.committing.commits import Work
+from fencepost_member.committing.policies import Policy
 from fencepost_member.config import LoopConfig
-from fencepost_member.dispositions import Content, Disposition, OverdueError
-from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
-from fencepost_member.policies import Policy
 from fencepost_member.process import StallSwitch
-from fencepost_member.recorder import MemberLane
+from fencepost_member.processing.dispositions import Content, Disposition, OverdueError
+from fencepost_member.recording.events import EventLog
+from fencepost_member.recording.recorder import MemberLane
 
 Handler = Optional[Callable[[], object]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
+from fencepost_member.recording.events import EventLog
 
 
 def seek(adapter: Any, events: EventLog, tp: Tp, offset: int) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION
 from fencepost.history.atomic import replacing
-from fencepost_member.events import read
+from fencepost_member.recording.events import read
 
 Row = dict[str, Any]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from fencepost.evidence.clock_conversion import WallClockConverter
+from fencepost.evidence.brokers.clock_conversion import WallClockConverter
 from fencepost.interfaces.group_snapshot import CoordinatorStatus
 
 _WHO = r"\[Group(?:Coordinator|MetadataManager) [^]]*\]:?"

@@ -1,0 +1,1 @@
+"""What brokers recorded: requests, committed offsets, leaders, their settings and clocks."""

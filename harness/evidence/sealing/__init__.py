@@ -1,0 +1,1 @@
+"""Segments of all processes become Parquet files; nothing is judged here."""

@@ -1,0 +1,1 @@
+"""When a member commits, and which offsets."""
