@@ -50,18 +50,19 @@ DAMAGE = {
 }
 
 
-def judge(run: Path, find: Detector, only: Collection[str] = ()) -> Verdict:
+def judge(run: Path, find: Detector, only: Collection[str] = (), processed: str = "") -> Verdict:
     """Judge the history in ``run``.
 
     Args:
         run: a run folder; a missing or damaged part of it makes the checks that need it unknown.
         find: finds the anomalies. If it fails, every check that needs it is unknown, with the reason.
         only: names of checks (``faults``, ``history``, ``delivery``, ...); empty: all checks.
+        processed: the rule by which a record counts as processed, instead of the one of the run; empty: that one.
 
     Raises:
-        ScenarioError: ``only`` names a check that this run does not have.
+        ScenarioError: ``only`` names a check that this run does not have, or the run cannot be judged by that rule.
     """
-    tables = load(run)
+    tables = load(run, processed)
     promises, unread = _promises(tables)
     names = [*ALWAYS, *(serialization.name_of(p) for p in promises)]
     strange = sorted(set(only) - set(names))

@@ -17,8 +17,8 @@ PROOF_S = 10.0
 class AddPartitions:
     """Adds partitions to topics. Witness: the new partitions exist, and each has a leader.
 
-    It chooses its targets itself and has nothing to heal. A workload's producers write only to the
-    partitions that existed when they started: members are assigned the new partitions, which hold no record of them.
+    It chooses its targets itself and has nothing to heal. Producers write to the new partitions only with
+    ``added_partitions`` of the workload; otherwise members are assigned partitions that stay empty.
 
     Attributes:
         topics: empty: all topics of the workload.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 
-def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
+def judge(run: Path, spark: Spark | None = None, only: Collection[str] = (), processed: str = "") -> Verdict:
     """Judge the history in ``run``, write ``verdict.json``, then ``report.html`` and ``junit.xml``.
 
     If the run was killed before it was sealed, this seals the history first and judges what was recorded until then.
@@ -28,9 +28,12 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
         run: a run folder.
         spark: a handle of a started session; None starts one for this call.
         only: names of checks; empty runs all. A partial verdict is returned, not stored.
+        processed: the rule by which a record of a user's program counts as processed, instead of the one of the run;
+            such a verdict is returned, not stored.
 
     Raises:
         RunFolderError: there is no such run folder, or the run is still in progress.
+        ScenarioError: the run does not have such a check, or cannot be judged by that rule.
         ProvisionError, WaitTimeout: Spark did not start. Nothing is stored; an earlier verdict stays.
     """
     from fencepost.checkers import judge as checks
@@ -41,11 +44,11 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
     _seal_what_was_left(folder)
     with nullcontext(spark) if spark else Spark.start() as session:
         try:
-            verdict = checks.judge(folder.path, detector(session), only)
+            verdict = checks.judge(folder.path, detector(session), only, processed)
         except (ProvisionError, WaitTimeout) as error:
             again = f"Nothing was judged. When Spark works, run: fencepost check {folder.path}"
             raise type(error)(f"{error.args[0].rstrip('.')}. {again}") from error
-    if not only:
+    if not (only or processed):
         folder.write_verdict(verdict)
         try:
             render(folder.path)

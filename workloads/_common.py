@@ -30,6 +30,7 @@ _LEAST = {
             "commit_every_ms",
             "skew",
             "burst_every_s",
+            "idle_partition_s",
             "lease_ms",
             "overdue_ms",
             "poison_every",
@@ -79,6 +80,11 @@ class Load:
         abort_every: a producer aborts every n-th transaction on purpose, once all its records are in the log; 0: none.
             Members do not receive aborted records unless their ``isolation.level`` is read_uncommitted, which is the
             default of most clients of a user's program.
+        added_partitions: producers also write to partitions that are added during the run, as soon as they exist; from
+            then on a key may have another partition, as with any producer of Kafka. False: members are assigned such
+            partitions, which stay empty.
+        idle_partition_s: the last partition of each topic that has several receives its first record only so long after
+            the producers' start: until then the group has nothing to commit there; 0: there is no idle partition.
         payload: the function that makes the records' values, ``module:function``, imported by producers from the
             current directory: ``function(key: int, seq: int)`` returns bytes, text, or a dict that is sent as JSON. Or
             a file of sample messages that are sent again and again, ``FILE.jsonl``: a JSON object a line with ``key``,
@@ -94,6 +100,8 @@ class Load:
     burst_every_s: float = 0
     transaction_records: int = 0
     abort_every: int = 0
+    added_partitions: bool = False
+    idle_partition_s: float = 0
     payload: str = ""
     value_bytes: int = 64
 

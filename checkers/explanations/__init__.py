@@ -82,6 +82,8 @@ def _unseen(t: AnomalyContext) -> str:
         "seek": f"{never}{_by_program(t)}",
         "expired": f"{never}: the group's committed offset had expired while "
         "no member owned the partition, and without a committed offset members begin at the end",
+        "latest": f"{never}: the group had not committed an offset of the partition yet, "
+        "so a member began at the end of the log (auto.offset.reset)",
         "in-doubt": f", which {holder} had begun but not finished",
         "committed-unprocessed": f", which {holder} had received but not finished",
     }[t.a.cause]

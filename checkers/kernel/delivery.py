@@ -24,7 +24,7 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import RecordState
 
 Array = NDArray[Any]
-CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek", "expired")
+CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek", "expired", "latest")
 
 
 def facts(part: TaskData) -> None:
@@ -179,6 +179,7 @@ def unseen(part: TaskData) -> None:
         last[known] = part.polls_of(holder[known]) == last_poll
     cause = np.where((cause == 0) & _skipped_by_seek(part, offsets, names, passer, at_ns), CAUSES.index("seek"), cause)
     cause = np.where((cause == 0) & _skipped_after_expiry(part, offsets), CAUSES.index("expired"), cause)
+    cause = np.where((cause == 0) & (offsets < _began_at_end(part)), CAUSES.index("latest"), cause)
     act, (passed, remade) = part.tables.declared(part.tp, FOREVER), part.tables.passed_over(part.tp)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
@@ -242,6 +243,16 @@ def _skipped_after_expiry(part: TaskData, offsets: Array) -> Array:
         high = min(((first.delivered_ns, first.offset) for first in firsts if first), default=(0, 0))[1]
         found |= (expiry.offset <= offsets) & (offsets < high)
     return found
+
+
+def _began_at_end(part: TaskData) -> int:
+    """The highest offset at which an interval without a committed offset may have begun, at the log's end: that of its
+    first delivery, or without any delivery that of its first commit."""
+    found = [0]
+    for interval, committed in part.tables.without_commit(part.tp):
+        first = part.first_delivered(interval.incarnation, interval.number)
+        found.append(first.offset if first else committed)
+    return max(found)
 
 
 def passers(part: TaskData, offsets: Array) -> tuple[list[str], Array, Array]:

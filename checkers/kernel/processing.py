@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from fencepost.checkers.kernel.arrays import Array, Columns
-from fencepost.checkers.tables.processing_rules import FirstDeliveries, Inferred, LastCommit
+from fencepost.checkers.tables.processing_rules import ByCommits, FirstDeliveries, Inferred, LastCommit
 from fencepost.history import RecordState
 
 Rules = Mapping[tuple[str, int], Sequence[Inferred]]  # by incarnation and partition
@@ -25,6 +25,10 @@ def as_processed(columns: Columns, rules: Iterable[Inferred]) -> Columns:
 
 def _after(columns: Columns, rule: Inferred) -> Columns:
     begin_ns, done_ns, state = (np.array(columns[name], np.int64) for name in ("begin_ns", "done_ns", "state"))
+    if isinstance(rule, ByCommits):
+        begin_ns, done_ns = rule.times(columns["ord"])
+        state = np.select([done_ns > 0, begin_ns > 0], [RecordState.DONE, RecordState.BEGUN], RecordState.DELIVERED)
+        return {**columns, "begin_ns": begin_ns, "done_ns": done_ns, "state": state}
     if isinstance(rule, FirstDeliveries):
         begin_ns[:], done_ns[:], state[:] = 0, 0, RecordState.DELIVERED
     processed = _processed(columns, rule)
@@ -33,7 +37,7 @@ def _after(columns: Columns, rule: Inferred) -> Columns:
     return {**columns, "begin_ns": begin_ns, "done_ns": done_ns, "state": state}
 
 
-def _processed(columns: Columns, rule: Inferred) -> Array:
+def _processed(columns: Columns, rule: FirstDeliveries | LastCommit) -> Array:
     """Which rows were processed, by one rule."""
     if isinstance(rule, FirstDeliveries):
         return np.isin(columns["ord"], np.array([*rule.ords], np.int64))

@@ -108,6 +108,8 @@ def unseen(history: History) -> Iterator[Detection]:
       Without a passer the move of any program counts;
     * ``expired``: the group resets to the end of the log, and its committed offset, at or below this record, had
       expired. The earliest first delivery of the intervals that were assigned since is above this record;
+    * ``latest``: the group resets to the end of the log, and an interval that may have begun without a committed offset
+      (``Tables.without_commit``) has its first delivery, or without any delivery its first commit, above this record;
     * ``skipped``.
 
     The cause of the others: ``in-doubt`` if the holder is in doubt, else ``committed-unprocessed``. A program may move
@@ -158,7 +160,13 @@ def _why_skipped(history: History, tp: int, offset: int, passer: Commit | None) 
         return "unrecorded"
     if _sought(history, tp, offset, passer):
         return "seek"
-    return "expired" if any(low <= offset < high for low, high in forgotten(history, tp)) else "skipped"
+    if any(low <= offset < high for low, high in forgotten(history, tp)):
+        return "expired"
+    for interval, committed in history.tables.without_commit(tp):
+        rows = history.streams.get((interval.incarnation, tp, interval.number))
+        if (rows[0].offset if rows else committed) > offset:
+            return "latest"
+    return "skipped"
 
 
 def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bool:

@@ -150,9 +150,11 @@ class History:
         return self.tables.interval.get((row.incarnation, row.tp, row.interval))
 
     def start(self, tp: int) -> int:
-        """Where the group starts: the log's start, or the lowest delivered offset if its reset policy is ``latest``."""
+        """Where the group starts: the log's start. If its reset policy is ``latest``: the lowest offset that was
+        delivered, or that was certainly the group's by the time at which it was sent (``starts_at_end``)."""
         if self.tables.resets_to_end:
-            return min((row.offset for row in self.rows.get(tp, ())), default=sys.maxsize)
+            delivered = (row.offset for row in self.rows.get(tp, ()))
+            return min((self.tables.first_written.get(tp, sys.maxsize), *delivered))
         return self.tables.log_start(tp)
 
     def domain(self, tp: int) -> range:

@@ -121,11 +121,12 @@ def _rules_of_driver(
 
 
 def _starts(tables: Tables, groups: Sequence[RowGroup]) -> Mapping[int, int]:
-    """Where the group starts in each partition: at the log's start, or its lowest delivery if it resets to the end."""
+    """Where the group starts in each partition: at the log's start. If it resets to the end: at the lowest offset that
+    was delivered, or that was certainly the group's by the time at which it was sent (``starts_at_end``)."""
     starts = {tp: partition.log_start for tp, partition in tables.partitions.items()}
     if not tables.resets_to_end:
         return starts
-    lowest = dict.fromkeys({*starts, *(group.tp for group in groups)}, (1 << 63) - 1)
+    lowest = {**dict.fromkeys({*starts, *(group.tp for group in groups)}, (1 << 63) - 1), **tables.first_written}
     for group in groups:
         if group.folder == "delivered":
             lowest[group.tp] = min(lowest[group.tp], group.low)

@@ -62,6 +62,8 @@ class BaseTables:
         uncommitted: the excuse for received aborted records by incarnation; see ``aborted_visibility``.
         resets: the reset policies that members reported; empty: the scenario's setting counts.
         compacted: the partitions whose logs are compacted -> how long their tombstones stay, in ns.
+        first_written: the offset of the first record of some partitions that was certainly the group's, see
+            ``starts_at_end``; only if a member without a committed offset may start at the end.
         offsets_kept_ns: how long brokers keep the committed offset of a partition that no member owns.
         not_shown: the files that are missing because the cluster does not show what they would contain; empty if the
             full evidence is demanded: then they are damage.
@@ -98,6 +100,7 @@ class BaseTables:
     uncommitted: Mapping[str, str] = field(default_factory=dict)
     resets: frozenset[str] = frozenset()
     compacted: Mapping[int, int] = field(default_factory=dict)
+    first_written: Mapping[int, int] = field(default_factory=dict)
     offsets_kept_ns: int = OFFSETS_KEPT_NS
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
@@ -166,9 +169,14 @@ class BaseTables:
         return (self.asked.get("workload") or {}).get("type") == OWN_PROGRAM and not self.black_box
 
     @property
+    def processed(self) -> str:
+        """The rule by which a record of a user's program counts as processed; empty: the workload names none."""
+        return str((self.asked.get("workload") or {}).get("processed") or "")
+
+    @property
     def by_effect(self) -> bool:
         """Whether a record counts as processed if it has an effect."""
-        return (self.asked.get("workload") or {}).get("processed") == BY_EFFECT
+        return self.processed == BY_EFFECT
 
     @property
     def protocol(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.checkers.tables import (
+    another_rule,
     coordinator,
     event_rows,
     integrity,
@@ -16,6 +17,7 @@ from fencepost.checkers.tables import (
     recreated,
     requests,
     retention,
+    starts_at_end,
 )
 from fencepost.checkers.tables.aborted_visibility import uncommitted
 from fencepost.checkers.tables.effects import effects
@@ -24,7 +26,7 @@ from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.resets import resets
-from fencepost.checkers.tables.rows import Damage, DeclaredAction, Life, Partition, Window
+from fencepost.checkers.tables.rows import Damage, DeclaredAction, Interval, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, SETTINGS, EventKind
@@ -33,12 +35,29 @@ from fencepost.model import TopicPartition
 
 
 @no_collecting()
-def load(run: Path) -> Tables:
-    """The tables of the run folder ``run``. Damage does not raise; it is in the table ``damage``."""
+def load(run: Path, processed: str = "") -> Tables:
+    """The tables of the run folder ``run``. Damage does not raise; it is in the table ``damage``.
+
+    Args:
+        run: a run folder.
+        processed: a rule of processing that replaces the one of the run; empty: the run's own.
+
+    Raises:
+        ScenarioError: the run cannot be judged by that rule; says why.
+    """
     from fencepost.checkers.tables import schemas
 
     reader = Reader(run)
-    scenario = reader.json("scenario", "scenario.json", schemas.ScenarioFile)
+    asked = Tables(run, reader.json("scenario", "scenario.json", schemas.ScenarioFile))
+    if not processed or processed == asked.processed:
+        return _load(reader, asked.scenario)
+    return _load(reader, another_rule.by_another_rule(asked.scenario, processed, asked.own_program), by_commits=True)
+
+
+def _load(reader: Reader, scenario: Mapping[str, Any], by_commits: bool = False) -> Tables:
+    """``by_commits``: the rule ``commit`` replaces the one by which the run was recorded."""
+    from fencepost.checkers.tables import schemas
+
     plan = reader.json("plan", "plan.json", schemas.PlanFile)
     pairs = reader.json("clock", "history/clock.json", schemas.ClockFile).get("pairs") or []
     entries = reader.json("partitions", "history/partitions.json", schemas.PartitionsFile).get("partitions") or ()
@@ -63,7 +82,7 @@ def load(run: Path) -> Tables:
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
     integrity.check(reader, events, known, event_rows.broken_off(phases), pairs)
     tables = Tables(
-        run=run,
+        run=reader.run,
         scenario=scenario,
         plan=plan,
         origin_ns=int(pairs[0][0]) if pairs else min((e["begin_ns"] for e in events if e["begin_ns"]), default=0),
@@ -89,19 +108,22 @@ def load(run: Path) -> Tables:
         leaders=coordinator.leaders(metadata, numbers),
         seats=seats,
         loads=coordinator.loads(seats, offsets),
-        **_requests(asked, who, numbers, known if Tables(run, scenario).black_box else {}),
+        **_requests(asked, who, numbers, known if Tables(reader.run, scenario).black_box else {}),
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
         copies=effects(events, numbers, EventKind.REQUEUED),
         unguarded=event_rows.unguarded(events),
         protocols=event_rows.protocols(events),
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
-        resets=resets(events),
+        resets=(reported := resets(events)),
+        first_written=_first_written(
+            reader, replace(Tables(reader.run, scenario, partitions=partitions), resets=reported), intervals, phases
+        ),
         **_kept(reader, scenario, partitions),
-        **_missing(reader, Tables(run, scenario)),
+        **_missing(reader, Tables(reader.run, scenario)),
     )
     tables = recreated.split_by_generation(tables, recreated.renewals(entries))
-    return replace(tables, **_inferred(reader, tables, events, asked, numbers))
+    return replace(tables, **_inferred(reader, tables, events, asked, numbers, by_commits))
 
 
 def _inferred(
@@ -110,13 +132,17 @@ def _inferred(
     events: Sequence[Mapping[str, Any]],
     asked: Sequence[Mapping[str, Any]],
     numbers: Mapping[tuple[str, int], int],
+    by_commits: bool,
 ) -> dict[str, Any]:
     """Tables by name: the inferences of the rules of processing that apply, and the damage, also what hides others.
 
-    Deliveries are read only if a rule applies.
+    Deliveries are read only if a rule applies. ``by_commits``: see ``_load``.
     """
     found: list[Inferred] = []
     damage = [*tables.damage]
+    if by_commits:
+        another_rule.check_commits(events, tables)
+        found += another_rule.infer_from_own_commits(tables, reader.deliveries(another_rule.NEEDED))
     if tables.by_effect and processing_rules.effects_known(events):
         every = [*reader.deliveries(processing_rules.OF_FIRST_DELIVERIES)]
         found += processing_rules.infer_from_effects(tables.affected, every)
@@ -150,6 +176,23 @@ def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, 
         "compacted": retention.compacted(settings, scenario, partitions.values()),
         "offsets_kept_ns": retention.offsets_kept_ns(settings, scenario),
     }
+
+
+def _first_written(
+    reader: Reader, asked: Tables, intervals: Iterable[Interval], phases: Mapping[str, Window]
+) -> dict[int, int]:
+    """See ``BaseTables.first_written``. ``asked``: the tables with the scenario, the partitions and the members' reset
+    policies."""
+    warm_up = phases.get("warm-up")
+    if asked.black_box or not (asked.resets_to_end and warm_up and warm_up.end_ns):
+        return {}
+    received = {
+        (one.incarnation, *place)
+        for one in reader.deliveries(("tp", "interval"))
+        for place in {*zip(*(one.columns[name].tolist() for name in ("tp", "interval")), strict=True)}
+    }
+    after_ns = starts_at_end.started_ns(asked.partitions.values(), intervals, received, warm_up.end_ns)
+    return starts_at_end.first_written(reader.acknowledged(), after_ns)
 
 
 def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[DeclaredAction, ...]:

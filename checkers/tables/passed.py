@@ -30,11 +30,14 @@ def passed(tables: Tables, tp: int) -> Iterator[PassedRange]:
     for interval in tables.intervals_by_tp.get(tp, ()):
         begin_ns = interval.assigned_begin_ns
         reached, since_ns = min(tables.committed_between(tp, begin_ns, begin_ns)), begin_ns - 1
+        at_end = reached < 0 and tables.resets_to_end  # then it began at an offset that only its first commit may show
         for commit in tables.commits_in(interval):
             for seek in tables.seeks_of.get((interval.incarnation, tp), ()):
                 if since_ns < seek.begin_ns <= commit.begin_ns:
                     reached = seek.offset
             since_ns = commit.begin_ns
+            if at_end and reached < 0:
+                reached = commit.offset
             if commit.outcome != "fail" and commit.offset > reached:
                 yield PassedRange(interval, commit, range(max(reached, led_past), commit.offset))
                 reached = commit.offset

@@ -1,11 +1,15 @@
 """The rules of processing: which deliveries were processed, inferred from the recorded history. Pure.
 
-A member records when it begins and finishes each record, as far as it knows. After the run, two rules correct these
-reports. Neither knows when a record was processed, so both use the earliest possible time: the time of the delivery.
+A member records when it begins and finishes each record, as far as it knows. After the run, rules correct these
+reports. The first and the last one do not know when a record was processed, so they use the earliest possible time: the
+time of the delivery.
 
 ``effect`` (the workload names it)
     A record was processed if it has an effect; the member is unknown. So the first delivery of each record with an
     effect counts as processed. For every other delivery it is unknown whether processing began.
+
+``commit``, for a run that was recorded by another rule (the caller of the judge names it)
+    A record was processed when the program committed past it; see ``another_rule``.
 
 The last commit of a VerifiableConsumer
     Kafka's program reports the records of a poll, commits past them, and reports the answer to the commit. If it dies
@@ -40,13 +44,37 @@ class FirstDeliveries(NamedTuple):
     incarnation: str
     ords: frozenset[int]
 
-    def processed(self, row: Delivered) -> bool:
-        """Whether a delivery of this incarnation and partition was processed."""
-        return row.ord in self.ords
-
-    def others(self, row: Delivered) -> Delivered:
-        """A delivery that was not processed: begin, end and state are unknown."""
+    def applied(self, row: Delivered) -> Delivered:
+        """A delivery of this incarnation and partition. If it was not processed, begin, end and state are unknown."""
+        if row.ord in self.ords:
+            return _when_delivered(row)
         return row._replace(begin_ns=0, done_ns=0, state=RecordState.DELIVERED)
+
+
+class ByCommits(NamedTuple):
+    """The rule ``commit``: when an incarnation began and processed the deliveries of a partition; 0: never.
+
+    Their numbers ``ords`` ascend.
+    """
+
+    tp: int
+    incarnation: str
+    ords: NDArray[Any]
+    begin_ns: NDArray[Any]
+    done_ns: NDArray[Any]
+
+    def applied(self, row: Delivered) -> Delivered:
+        """A delivery of this incarnation and partition."""
+        begin_ns, done_ns = (int(times[0]) for times in self.times([row.ord]))
+        state = RecordState.DONE if done_ns else RecordState.BEGUN if begin_ns else RecordState.DELIVERED
+        return row._replace(begin_ns=begin_ns, done_ns=done_ns, state=state)
+
+    def times(self, ords: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """When the deliveries with these numbers, all of them known, began and were processed."""
+        import numpy as np
+
+        at = np.searchsorted(self.ords, ords)
+        return self.begin_ns[at], self.done_ns[at]
 
 
 class LastCommit(NamedTuple):
@@ -63,26 +91,24 @@ class LastCommit(NamedTuple):
     asked_ns: int
     poll: int
 
-    def processed(self, row: Delivered) -> bool:
-        """Whether a delivery of this incarnation and partition was still in flight, and the commit went past it."""
+    def applied(self, row: Delivered) -> Delivered:
+        """A delivery of this incarnation and partition. It was processed if it was still in flight, and the commit went
+        past it."""
         in_flight = row.done_ns == 0 and row.poll == self.poll and row.delivered_ns <= self.asked_ns
-        return in_flight and row.offset < self.offset
-
-    def others(self, row: Delivered) -> Delivered:
-        """A delivery that was not processed by this rule: as recorded."""
-        return row
+        return _when_delivered(row) if in_flight and row.offset < self.offset else row
 
 
-Inferred = FirstDeliveries | LastCommit
+Inferred = FirstDeliveries | ByCommits | LastCommit
+
+
+def _when_delivered(row: Delivered) -> Delivered:
+    return row._replace(begin_ns=row.delivered_ns, done_ns=row.delivered_ns, state=RecordState.DONE)
 
 
 def as_processed(row: Delivered, rules: Iterable[Inferred]) -> Delivered:
     """A delivery after the rules of its incarnation and partition, applied one after the other."""
     for rule in rules:
-        if rule.processed(row):
-            row = row._replace(begin_ns=row.delivered_ns, done_ns=row.delivered_ns, state=RecordState.DONE)
-        else:
-            row = rule.others(row)
+        row = rule.applied(row)
     return row
 
 

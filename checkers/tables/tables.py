@@ -112,6 +112,17 @@ class Tables(Indexes):
         audited_ns = self.phases.get("audit", Window(0, 0)).end_ns
         return tp in self.compacted and by_ns + self.compacted[tp] < audited_ns
 
+    def without_commit(self, tp: int) -> list[tuple[Interval, int]]:
+        """The intervals in which a member of a group that starts at the end may have begun without a committed offset:
+        those that were assigned before the first commit was certainly in force. Each with the first offset that it
+        committed (0: none), at or above its start."""
+        if not self.resets_to_end:
+            return []
+        accepted = self.accepted_of.get(tp)
+        in_force_ns = accepted[0].written.end_ns if accepted else FOREVER
+        found = [i for i in self.intervals_by_tp.get(tp, ()) if i.assigned_begin_ns < in_force_ns]
+        return [(i, next((c.offset for c in self.commits_in(i) if c.outcome != "fail"), 0)) for i in found]
+
     def final_committed(self, tp: int) -> int:
         """The group's last committed offset of a partition; -1: none."""
         rows = self.accepted_of.get(tp)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fencepost.battery import learning, situations
 from fencepost.battery.card import BLIND_SPOTS, Card, CardRow, Result, judged
-from fencepost.battery.program import Program
+from fencepost.battery.program import LOOKS_EVERY_S, Program
 from fencepost.battery.request import BatteryRequest
 from fencepost.battery.situations import Situation
 from fencepost.battery.speed import BatteryLoad
@@ -157,6 +157,12 @@ class Battery:
             notes.append(
                 "Its group began at the first record (auto.offset.reset=earliest): by its own settings a new group "
                 "begins at the end, and records that come before its first assignment are skipped."
+            )
+        if program.looks_for_partitions and any(one.adds_partitions for one in self.chosen):
+            (name,) = program.looks_for_partitions
+            notes.append(
+                f"When partitions are added, its members look for new ones every {LOOKS_EVERY_S:g} s ({name}); by its "
+                "own settings their records may wait for longer."
             )
         return Card(self.request.command, described, load.why, rule, BLIND_SPOTS[rule], tuple(notes), tuple(rows))
 

@@ -12,6 +12,13 @@ EARLIEST = ("earliest", "smallest", "beginning")
 OF_CLIENTS = {"aiokafka": {SESSION: 10_000}}  # where a library's default differs from Kafka's
 AUTO_COMMIT = "enable.auto.commit"
 INSTANCE = "group.instance.id"
+# How often a client looks for new partitions, by its library. The default of all is 5 minutes, longer than a situation.
+METADATA_AGE = {
+    "confluent-kafka": "topic.metadata.refresh.interval.ms",
+    "kafka-python": "metadata.max.age.ms",
+    "aiokafka": "metadata.max.age.ms",
+}
+LOOKS_EVERY_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,12 @@ class Program:
     def static(self) -> bool:
         """Whether its members have instance ids."""
         return bool(self.settings.get(INSTANCE))
+
+    @property
+    def looks_for_partitions(self) -> dict[str, ConfigValue]:
+        """The setting that makes its members look for new partitions often; empty if its client is not ours to set."""
+        name = METADATA_AGE.get(self.client)
+        return {name: round(LOOKS_EVERY_S * 1000)} if name else {}
 
     def config(self) -> dict[str, ConfigValue]:
         """The settings of the group under test. Time-outs are named, because schedules depend on them. A new group

@@ -32,15 +32,19 @@ def build(
     schedule: Sequence[Entry] = (),
     members: int = 0,
     spare: int = 0,
+    added_partitions: bool = False,
 ) -> Scenario:
-    """The scenario with these faults; ``members`` replaces the number that was asked for."""
+    """The scenario with these faults; ``members`` replaces the number that was asked for. ``added_partitions``:
+    producers write to partitions that the schedule adds, if members look for them in time."""
     within_s = round(RECOVERY_S + SESSIONS * program.session_timeout_s, 3)
+    looks = program.looks_for_partitions if added_partitions else {}
     workload = OwnProgram(
         processed=request.rule,
         effects=request.effects,
         payload=request.payload,
         rate_hz=rate_hz,
         burst_every_s=burst_every_s,
+        added_partitions=bool(looks),
     )
     group = Group(
         client=program.client,
@@ -49,7 +53,7 @@ def build(
         spare=spare,
         protocol=program.protocol,
         static=program.static,
-        config=program.config(),
+        config={**program.config(), **looks},
         image=request.image,
     )
     drawn = Scenario(
@@ -63,7 +67,8 @@ def build(
         drain_s=within_s,
     )
     lasts_s = faults_end_s(drawn) + AFTER_S
-    return replace(drawn, chaos_s=lasts_s + LATE_S, min_records=max(1, round(rate_hz * lasts_s)))
+    least = max(1, round(rate_hz * lasts_s))
+    return replace(drawn, chaos_s=lasts_s + LATE_S, after_faults_s=AFTER_S, min_records=least)
 
 
 def faults_end_s(scenario: Scenario) -> float:

@@ -44,6 +44,7 @@ class Situation:
         quick: whether it belongs to the short battery: the situations that find most.
         spare: the members that it adds.
         bursts: whether records come in bursts.
+        adds_partitions: whether it adds partitions, to which producers write at once.
         brokers: whether it disturbs brokers, which a cluster of another owner may not permit.
     """
 
@@ -53,6 +54,7 @@ class Situation:
     quick: bool = False
     spare: int = 0
     bursts: bool = True
+    adds_partitions: bool = False
     brokers: bool = False
 
 
@@ -128,7 +130,13 @@ SITUATIONS = (
         "the network of all members is slow",
         lambda _: (at(0, Latency(delay_ms=200), AllMembers(), heal_after=5),),
     ),
-    Situation("partitions", "partitions are added to the topics", lambda _: (at(0, AddPartitions()),), brokers=True),
+    Situation(
+        "partitions",
+        "partitions are added to the topics",
+        lambda _: (at(0, AddPartitions()),),
+        adds_partitions=True,
+        brokers=True,
+    ),
     Situation(
         "all-down",
         "the whole group is down while records go on",
@@ -162,6 +170,7 @@ def scenario(situation: Situation, request: BatteryRequest, program: Program, lo
         burst_every_s=BURST_EVERY_S if situation.bursts else 0,
         schedule=(sequence(FIRST_S, *faults),) if faults else (),
         spare=situation.spare,
+        added_partitions=situation.adds_partitions,
     )
 
 
@@ -177,6 +186,7 @@ def together(situations: Sequence[Situation], request: BatteryRequest, program: 
         burst_every_s=BURST_EVERY_S,
         schedule=(sequence(FIRST_S, *parts, pause_s=AFTER_S + program.session_timeout_s),) if parts else (),
         spare=max(situation.spare for situation in situations),
+        added_partitions=any(situation.adds_partitions for situation in situations),
     )
 
 

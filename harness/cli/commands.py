@@ -301,6 +301,14 @@ def clean(
 def check(
     run: Run,
     only: Annotated[str, typer.Option(metavar="A,B", help="Run only these checks, and do not store the verdict.")] = "",
+    processed: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="Judge your program by another rule for when a record counts as processed: commit. Do not store the "
+            "verdict.",
+        ),
+    ] = "",
     spark_master: SparkMaster = "local[*]",
     spark_remote: SparkRemote = None,
 ) -> None:
@@ -313,8 +321,10 @@ def check(
     with Spark.start(spark_master, remote=spark_remote) as spark:
         from fencepost.judging import judge  # its slow imports overlap with the start of Spark
 
-        verdict = judge(folder.path, spark, names)
-        show_verdict(verdict, folder.path, stored=not names)
+        verdict = judge(folder.path, spark, names, processed)
+        show_verdict(verdict, folder.path, stored=not (names or processed))
+        if processed:
+            out.print(f"a record counts as processed by the rule {processed}; this verdict is not stored", markup=False)
     raise typer.Exit(OF_VALIDITY[verdict.validity])
 
 

@@ -159,6 +159,8 @@ class ProducerConfig:
         burst_every_s: the records of so many seconds are sent at once; 0: steadily.
         transaction_records: records in each transaction; 0: no transactions.
         abort_every: one of so many transactions is aborted on purpose; 0: none.
+        added_partitions: also writes to partitions that are added during the run.
+        idle_partition_s: the last partition of each topic with several receives no record for so long.
         flush_s: timeout for the delivery of the last records at the end.
     """
 
@@ -178,6 +180,8 @@ class ProducerConfig:
     burst_every_s: float = 0
     transaction_records: int = 0
     abort_every: int = 0
+    added_partitions: bool = False
+    idle_partition_s: float = 0
     flush_s: float = 10.0
 
 

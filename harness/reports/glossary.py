@@ -15,6 +15,7 @@ CAUSES: dict[str, str] = {
     "unrecorded": "no delivery is recorded during the assignment that committed past it",
     "forked": "its consumer was polled in a forked process, which receives no records",
     "expired": "the committed offset had expired, and without one the program starts at the end of the log",
+    "latest": "the group had not committed an offset yet, and without one the program starts at the end of the log",
     "committed-unprocessed": "it was delivered, and the group committed past it before its processing ended",
     "seek": "the member's program had moved its position",
     "inside one poll": "the records of one poll were not in order",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,8 +15,9 @@ from fencepost.reports import formatting
 from fencepost.reports.glossary import meaning, remedy
 
 
+@cache
 def environment() -> Environment:
-    """The environment of the templates, with the filters that they use."""
+    """The environment of the templates, with the filters that they use. It keeps the compiled templates."""
     found = Environment(
         loader=PackageLoader("fencepost.reports"),
         autoescape=True,

@@ -226,7 +226,7 @@ class _Run:
     def _chaos(self, group: groups.RunningGroup, injector: Injector) -> None:
         """Continue until all steps are healed, promises have had their time after that, and ``min_records`` are
         processed, at most ``chaos_s``."""
-        finished_ns, after_ns = 0, round(self._scenario.after_faults_s * NS)
+        finished_ns, after_ns = 0, round(self._scenario.load_after_faults_s * NS)
 
         def over() -> bool:
             nonlocal finished_ns

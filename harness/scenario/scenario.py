@@ -33,8 +33,9 @@ class Scenario:
 
     Attributes:
         promises: the promises by which the group is judged; empty: the workload's promises.
-        chaos_s: the longest duration of the chaos phase, which ends earlier when all steps are healed and
-            ``min_records`` are processed.
+        chaos_s: the longest duration of the chaos phase, which ends earlier when all steps are healed, load has gone on
+            for ``after_faults_s``, and ``min_records`` are processed.
+        after_faults_s: for how long load goes on after the last fault is healed, at least; a promise may need more.
         drain_s: how long the group may take to commit everything that was written, after all faults are healed.
         brokers, broker_config: number of brokers and their Kafka settings.
         kafka: the version of a new cluster, one of ``settings.KAFKAS``; empty: the default.
@@ -62,6 +63,7 @@ class Scenario:
     evidence: str = ""
     may_disrupt_brokers: bool = False
     chaos_s: float = 120.0
+    after_faults_s: float = 0.0
     drain_s: float = 60.0
     min_records: int = 1000
     about: str = ""
@@ -81,6 +83,8 @@ class Scenario:
             yield "a scenario needs a name"
         if self.chaos_s <= 0 or self.drain_s <= 0 or self.min_records < 0:
             yield f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more"
+        if self.after_faults_s < 0:
+            yield f"found after_faults_s={self.after_faults_s:g}, use 0 or more"
         if self.network not in NETWORKS:
             yield f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}"
         if self.evidence not in EVIDENCE:
@@ -147,9 +151,9 @@ class Scenario:
         return make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory())
 
     @property
-    def after_faults_s(self) -> float:
-        """For how many seconds the load has to go on after the last fault, for the promises."""
-        return max((float(getattr(promise, "after_faults_s", 0)) for promise in self.judged_by()), default=0.0)
+    def load_after_faults_s(self) -> float:
+        """For how many seconds the load has to go on after the last fault, for the scenario and its promises."""
+        return max((self.after_faults_s, *(float(getattr(p, "after_faults_s", 0)) for p in self.judged_by())))
 
     def checked(self, plan: Plan) -> Plan:
         """``plan``, if it can be performed with this group, on these topics and in this time.
@@ -161,11 +165,12 @@ class Scenario:
         with complaints.gather(PlanError):
             check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
         over_s = max((step.end_s for step in plan.steps), default=0.0)
-        if self.after_faults_s and over_s <= self.chaos_s < over_s + self.after_faults_s:
+        if (load_s := self.load_after_faults_s) and over_s <= self.chaos_s < over_s + load_s:
+            whose = "the scenario needs" if load_s == self.after_faults_s else "the promises need"
             complaints.found.append(
                 PlanError(
-                    f"the promises need {self.after_faults_s:g} s of load after the last fault, which is over at "
-                    f"{over_s:g} s, but the chaos phase ends after chaos_s = {self.chaos_s:g}: make chaos_s longer"
+                    f"{whose} {load_s:g} s of load after the last fault, which is over at {over_s:g} s, but the chaos "
+                    f"phase ends after chaos_s = {self.chaos_s:g}: make chaos_s longer"
                 )
             )
         with complaints.gather(PlanError):

@@ -38,6 +38,11 @@ def performed(scenario: Scenario, folder: Path) -> tuple[Path, Verdict]:
     return run, judge(run, find_here)
 
 
+def judged(run: Path, processed: str) -> Verdict:
+    """The verdict on a stored run by another rule for when a record counts as processed."""
+    return judge(run, find_here, processed=processed)
+
+
 def broken(verdict: Verdict) -> set[str]:
     """The kinds that break a promise."""
     return {f.kind for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION}

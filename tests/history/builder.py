@@ -21,16 +21,23 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fencepost.checkers.tables.records import Delivered, Logged, Produced
+from fencepost.checkers.tables.records import Logged, Produced
 from fencepost.evidence.sealing import parquet_records
 from fencepost.evidence.sealing.seal import seal
-from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, RecordState, SendOutcome
+from fencepost.history import (
+    DELIVERED_COLUMNS,
+    FORMAT_VERSION,
+    LOG_COLUMNS,
+    PRODUCED_COLUMNS,
+    RecordState,
+    SendOutcome,
+)
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
 from fencepost_member.payload import key_hash
@@ -714,9 +721,8 @@ class HistoryBuilder:
     def _write_records(self) -> None:
         history = self.run.history
         for member in () if self.black_box else self.members:
-            rows = [Delivered(**asdict(row)) for row in member.rows]
             file = history / "delivered" / f"{member.name}.parquet"
-            _write_rows(file, DELIVERED_COLUMNS, rows, self.delivered_version)
+            _write_rows(file, DELIVERED_COLUMNS, member.rows, self.delivered_version)
         known = sorted((p for p in self.produced if p.outcome == SendOutcome.OK), key=lambda p: p.offset)
         unknown = [p for p in self.produced if p.outcome != SendOutcome.OK]
         _write_rows(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, known)

@@ -53,6 +53,15 @@ def recorded(folder: Path, seed: int) -> Path:
     return group.live()
 
 
+def programs(folder: Path, seed: int) -> Path:
+    """Of a user's program, which was recorded by the rule of polls."""
+    rng = random.Random(f"programs/{seed}")
+    group = _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4)), guest=False)
+    group.h.delivered_version = DELIVERED_VERSION
+    group.h.workload = {"type": "own_program", "processed": "next-poll"}
+    return group.live()
+
+
 class _Group:
     """Plays the life of a group, one action after the other; ``t`` is now."""
 

@@ -65,9 +65,9 @@ def test_fresh_histories(request: pytest.FixtureRequest, tmp_path: Path, tell: T
     check_each(tell, tmp_path, fresh(request, batch, BATCH), agreed)
 
 
-def agreed(run: Path, bounds: Bounds = STRICT) -> Found:
+def agreed(run: Path, bounds: Bounds = STRICT, processed: str = "") -> Found:
     """What the oracle finds, and the kernel too. However odd a history is, no rule may crash on it."""
-    tables = load(run)
+    tables = load(run, processed)
     expected = oracle.detect(run, tables, bounds)
     assert not expected[1].failed
     assert detector.find_here(run, tables, bounds) == expected

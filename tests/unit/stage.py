@@ -48,6 +48,7 @@ class Stage:
     plans: list[Plan] = field(default_factory=list)
     scenarios: list[Scenario] = field(default_factory=list)
     only: Collection[str] = ()
+    processed: str = ""
     sparks: list[tuple[str, str | None]] = field(default_factory=list)  # master and remote
     stopped: int = 0
     backends: list[Backend] = field(default_factory=list)
@@ -67,8 +68,8 @@ class Stage:
                 observe(moment)
         return RunFolder.create(runs, scenario.name, plan.seed).path
 
-    def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
-        self.only = only
+    def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = (), processed: str = "") -> Verdict:
+        self.only, self.processed = only, processed
         reported = verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
         RunFolder.open(run).write_verdict(reported)
         return reported

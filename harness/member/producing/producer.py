@@ -22,7 +22,7 @@ import typing
 from collections import Counter
 from functools import partial
 from itertools import accumulate
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Container, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 import confluent_kafka as client
 
@@ -30,6 +30,7 @@ from fencepost_member import kafka_errors
 from fencepost_member.adapters.confluent.errors import error_name
 from fencepost_member.config import ConfigError, PartitionNumbers, ProducerConfig, read_producer
 from fencepost_member.member_events import redacted
+from fencepost_member.ownership import Tp
 from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
 from fencepost_member.producing.contents import Contents, contents_of
@@ -39,6 +40,8 @@ from fencepost_member.recording.recorder import ProducerLane
 
 TICK_S = 0.01  # how often records become due
 CATCH_UP_S = 0.5  # after a stall, records that were due longer ago are skipped
+LOOK_S = 0.5  # how often the producer looks whether partitions were added,
+LOOKING_S = 0.2  # and for how long it waits for the answer, in which it sends nothing
 UNPACED = 500  # records sent between two polls for delivery reports, when there is no rate
 PURGE_S = 2.0
 
@@ -65,7 +68,10 @@ class Writer:
         many = config.transaction_records
         self._transactions = ProducerTransactions(config, self._producer, lane, stop) if many else None
         self._contents: Optional[Contents] = contents_of(config.payload, config.keys) if config.payload else None
-        self._draw = drawing(config, self._contents.keys if self._contents else config.keys)
+        self._partitions = {topic: len(partitions) for topic, partitions in config.topics.items()}
+        self._tps, self._draws = PartitionNumbers(config.topics), random.Random("%d/%d" % (config.seed, config.writer))
+        self._idle, self._began_s, self._looked_s = config.idle_partition_s > 0, time.monotonic(), 0.0
+        self._draw = self._drawing()
         self._pack = partial(pack, config.writer, text=config.text)
         self._seq = 0
         self._counts: typing.Counter[str] = Counter()
@@ -84,6 +90,7 @@ class Writer:
             self._paced(self._config.rate_hz)
         else:
             while self._going():
+                self._look(time.monotonic())
                 self._write(UNPACED)
                 self._producer.poll(0)
         self._finish()
@@ -99,6 +106,7 @@ class Writer:
         began_s, sent, every_s = time.monotonic(), 0, self._config.burst_every_s
         while self._going():
             now_s = time.monotonic()
+            self._look(now_s)
             due = due_in(now_s - began_s, rate_hz, every_s) - sent
             if due > (CATCH_UP_S + every_s) * rate_hz + 1:
                 began_s, sent, due = now_s, 0, 0
@@ -108,6 +116,30 @@ class Writer:
             while now_s < tick_ends_s and self._going():
                 self._producer.poll(tick_ends_s - now_s)
                 now_s = time.monotonic()
+
+    def _look(self, now_s: float) -> None:
+        """Write to the idle partition once it is time, and to partitions that were added."""
+        config, before = self._config, (self._idle, dict(self._partitions))
+        self._idle = now_s - self._began_s < config.idle_partition_s
+        if config.added_partitions and now_s - self._looked_s >= LOOK_S:
+            for topic, count in before[1].items():
+                try:
+                    found = (
+                        self._producer.list_topics(topic, LOOKING_S / len(self._partitions)).topics[topic].partitions
+                    )
+                except client.KafkaException:
+                    continue  # no broker answers now; the next look will show it
+                self._partitions[topic] = max(count, len(found))
+            self._looked_s = time.monotonic()
+        if (self._idle, self._partitions) != before:
+            self._draw = self._drawing()
+
+    def _drawing(self) -> Callable[[], Place]:
+        keys = self._contents.keys if self._contents else self._config.keys
+        at_first = {topic: len(partitions) for topic, partitions in self._config.topics.items()}
+        idle = {(topic, count - 1) for topic, count in at_first.items() if count > 1} if self._idle else set()
+        places = list(places_of(self._partitions, self._tps, keys, idle))
+        return drawing(places, self._config.skew, self._draws)
 
     def _write(self, count: int) -> None:
         """Send ``count`` records, in transactions if the producer has them."""
@@ -202,23 +234,27 @@ def due_in(seconds: float, rate_hz: float, burst_every_s: float) -> int:
 Place = Tuple[int, Optional[bytes], str, int, int]
 
 
-def drawing(config: ProducerConfig, keys: int) -> Callable[[], Place]:
-    """A function that draws one of so many keys and its partition for the next record, by ``seed`` and ``skew``."""
-    places, drawn = _places(config, keys), random.Random("%d/%d" % (config.seed, config.writer))
-    if not config.skew:
-        return partial(drawn.choice, places)
-    weights = list(accumulate((place[0] + 1) ** -config.skew for place in places))
-    return lambda: drawn.choices(places, cum_weights=weights)[0]
+def places_of(partitions: Mapping[str, int], tps: Mapping[Tp, int], keys: int, idle: Container[Tp]) -> Iterator[Place]:
+    """For every topic and key: key number, key, topic, partition, ``tp``.
+
+    Args:
+        partitions: topic -> how many partitions it has.
+        tps: the numbers of partitions.
+        keys: how many there are.
+        idle: partitions that are left out.
+    """
+    for topic, count in sorted(partitions.items()):
+        for key in range(keys):
+            if (topic, key % count) not in idle:
+                yield key, b"%d" % key, topic, key % count, tps[topic, key % count]
 
 
-def _places(config: ProducerConfig, keys: int) -> List[Place]:
-    """For every topic and key: key number, key, topic, partition, ``tp``."""
-    tps = PartitionNumbers(config.topics)
-    return [
-        (key, b"%d" % key, topic, key % len(partitions), tps[topic, key % len(partitions)])
-        for topic, partitions in sorted(config.topics.items())
-        for key in range(keys)
-    ]
+def drawing(places: Sequence[Place], skew: float, draws: random.Random) -> Callable[[], Place]:
+    """A function that draws the key and the partition of the next record."""
+    if not skew:
+        return partial(draws.choice, places)
+    weights = list(accumulate((place[0] + 1) ** -skew for place in places))
+    return lambda: draws.choices(places, cum_weights=weights)[0]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.plans import topic
-from cluster.user_programs import broken, group, performed
+from cluster.user_programs import broken, group, judged, performed
 from fencepost import Scenario
 from fencepost.model import Validity
 from fencepost.workloads import OwnProgram
@@ -106,8 +106,11 @@ def test_a_record_that_is_left_in_a_list_and_committed_is_lost(
         min_records=1000,
         drain_s=15,
     )
-    verdict = performed(asked, tmp_path)[1]
+    run, verdict = performed(asked, tmp_path)
     if takes_all:
         assert verdict.validity is Validity.VALID, [(c.check, c.validity, c.reason) for c in verdict.checks]
     else:
         assert "unseen" in broken(verdict)
+    by_commit = judged(run, "commit")
+    assert by_commit.validity is Validity.VALID, "all records were committed, whatever the program took"
+    assert by_commit.measures["records_processed"] >= verdict.measures["records_processed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_a_member_is_away_for_longer_than_the_session_of_the_program(name: str) 
         (step,) = situations.scenario(situation, REQUEST, program, LOAD).plan(1).steps
         assert step.heal_after_s == 1.5 * program.session_timeout_s
         assert step.expect == "fenced"
+
+
+@pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python", "aiokafka", "json-lines"])
+def test_added_partitions_have_records_where_members_look_for_them_in_time(client: str) -> None:
+    """The settings of a program that is not recorded from inside are its own."""
+    program = replace(SHORT, client=client)
+    for situation in SITUATIONS:
+        asked = situations.scenario(situation, REQUEST, program, LOAD)
+        written = situation.name == "partitions" and client != "json-lines"
+        assert asked.workload.producer_config()["added_partitions"] == written
+        assert (2000 in asked.group.config.values()) == written
 
 
 def test_a_short_freeze_ends_before_the_session() -> None:

@@ -151,7 +151,19 @@ def test_a_check_of_some_promises_says_so_and_points_to_no_report(
     assert "report" not in out
     code, out, _ = shell("check", folder)
     assert code == 1
+    assert acted.processed == ""
     assert f"fencepost report {folder.name}" in out
+
+
+def test_a_check_by_another_rule_says_so_and_points_to_no_report(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acted = stage.set_up(monkeypatch, V.INVALID)
+    folder = RunFolder.create(tmp_path, "demo", 1).path
+    code, out, _ = shell("check", folder, "--processed", "commit")
+    assert (code, acted.processed) == (1, "commit")
+    assert "a record counts as processed by the rule commit; this verdict is not stored" in out
+    assert "report" not in out
 
 
 @pytest.mark.parametrize(("validity", "code"), [(V.VALID, 0), (V.INVALID, 1), (V.UNKNOWN, 3)])

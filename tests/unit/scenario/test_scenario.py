@@ -160,13 +160,18 @@ def test_the_load_goes_on_after_the_last_fault_for_as_long_as_promises_need():
     scenario = Scenario(
         "x", [Topic("t")], Group(), PollLoop(), schedule=[at(1, Pause(), member(0), heal_after=2)], promises=promises
     )
-    assert scenario.after_faults_s == 30
-    assert replace(scenario, promises=()).after_faults_s == 0
+    assert scenario.load_after_faults_s == 30
+    assert replace(scenario, after_faults_s=31).load_after_faults_s == 31
+    assert replace(scenario, promises=()).load_after_faults_s == 0
     assert replace(scenario, chaos_s=40).plan(1).steps
     with pytest.raises(
         PlanError, match=r"30 s of load after the last fault, which is over at .* chaos_s = 20: make chaos_s"
     ):
         replace(scenario, chaos_s=20).plan(1)
+    with pytest.raises(PlanError, match=r"the scenario needs 18 s of load after the last fault"):
+        replace(scenario, chaos_s=20, promises=(), after_faults_s=18).plan(1)
+    with pytest.raises(ScenarioError, match="found after_faults_s=-1, use 0 or more"):
+        replace(scenario, after_faults_s=-1)
     assert replace(scenario, chaos_s=20, promises=[Recovers(duplicates_per_disruption=9)]).plan(1).steps
 
 

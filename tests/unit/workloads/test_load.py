@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from typing import Any
 
@@ -9,15 +10,15 @@ import pytest
 
 from fencepost.errors import ScenarioError
 from fencepost.workloads import OwnProgram, PollLoop, WorkerPool
-from fencepost_member.config import ProducerConfig
-from fencepost_member.producing.producer import drawing, due_in
+from fencepost_member.config import PartitionNumbers
+from fencepost_member.producing.producer import drawing, due_in, places_of
 
-TOPICS = {"orders": {str(partition): partition for partition in range(4)}}
+TPS = PartitionNumbers({"orders": {str(partition): partition for partition in range(4)}})
 DRAWS = 20_000
 
 
-def drawn(keys: int = 1000, **options: Any) -> Counter[int]:
-    draw = drawing(ProducerConfig("producer-0", 0, "run", "nowhere:1", TOPICS, seed=1, **options), keys)
+def drawn(keys: int = 1000, skew: float = 0) -> Counter[int]:
+    draw = drawing([*places_of({"orders": 4}, TPS, keys, idle=())], skew, random.Random(1))
     return Counter(draw()[0] for _ in range(DRAWS))
 
 
@@ -34,14 +35,25 @@ def test_the_weight_of_a_key_falls_with_its_number() -> None:
         assert counts[key] == pytest.approx(DRAWS / (key + 1) / whole, rel=0.15)
 
 
-def test_two_producers_and_two_seeds_draw_otherwise() -> None:
-    def first(**options: Any) -> list[int]:
-        config = ProducerConfig(run="run", bootstrap="nowhere:1", topics=TOPICS, actor="p", skew=1, **options)
-        draw = drawing(config, 1000)
+def test_draws_follow_from_their_seed() -> None:
+    def first(seed: str) -> list[int]:
+        draw = drawing([*places_of({"orders": 4}, TPS, 1000, idle=())], 1, random.Random(seed))
         return [draw()[0] for _ in range(50)]
 
-    assert first(writer=0, seed=1) == first(writer=0, seed=1)
-    assert len({tuple(first(writer=writer, seed=seed)) for writer in (0, 1) for seed in (1, 2)}) == 4
+    assert first("1/0") == first("1/0")
+    assert len({tuple(first(f"{seed}/{writer}")) for writer in (0, 1) for seed in (1, 2)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "idle", "used"),
+    [(4, [], [0, 1, 2, 3]), (4, [3], [0, 1, 2]), (5, [], [0, 1, 2, 3, 4]), (5, [3], [0, 1, 2, 4])],
+)
+def test_producers_use_all_partitions_but_an_idle_one(count: int, idle: list[int], used: list[int]) -> None:
+    """An added partition has the number that members give it."""
+    places = [*places_of({"orders": count}, TPS, 1000, {("orders", partition) for partition in idle})]
+    assert sorted({partition for _, _, _, partition, _ in places}) == used
+    assert all(tp == partition for _, _, _, partition, tp in places)
+    assert all(partition == key % count for key, _, _, partition, _ in places)
 
 
 @pytest.mark.parametrize(
