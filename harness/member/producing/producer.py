@@ -56,6 +56,7 @@ class Writer:
             "bootstrap.servers": config.bootstrap,
             "client.id": config.actor,
             "linger.ms": 25,  # larger batches: most of a run's CPU time is spent on the brokers' requests
+            "topic.metadata.refresh.interval.ms": 5000,  # a topic that was recreated is found again by then
             **config.client_config,
             "enable.idempotence": True,
             "acks": "all",
